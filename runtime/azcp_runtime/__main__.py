@@ -1,0 +1,76 @@
+"""azcp-distribute: put a data set on every node. ``python -m azcp_runtime`` is the same command."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from types import FrameType
+from typing import NoReturn
+
+from azcp_runtime.contract import AzcpError, ExitCode, InterruptedRunError
+from azcp_runtime.mpi.launch import check_world_size, is_first, launched_by_mpi
+from azcp_runtime.mpi.ranks import PeerFailedError, Ranks
+from azcp_runtime.options import Options, parse_options
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code. On failure with several ranks it does not return."""
+    env = os.environ
+    try:
+        options = parse_options(sys.argv[1:] if argv is None else argv)
+        ranks = _join(options, env)
+    except AzcpError as error:
+        if is_first(env):
+            print(f"azcp-distribute: {error}", file=sys.stderr)
+        return error.exit_code
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _interrupted)
+    try:
+        check_world_size(ranks.seat.size, options.expect_ranks, env, alone=options.no_broadcast)
+        _run(options, ranks, env)
+        ranks.leave()
+    except AzcpError as error:
+        _end(ranks, str(error), error.exit_code)
+    except PeerFailedError as error:
+        ranks.fail(error.line, error.code)
+    except BaseException:  # noqa: BLE001 - a fault of ours: told with its traceback, and ends the other ranks
+        _end(ranks, traceback.format_exc().rstrip(), 1)
+    return ExitCode.DONE
+
+
+def _run(options: Options, ranks: Ranks, env: Mapping[str, str]) -> None:
+    from azcp_runtime.run import Run
+
+    Run(options, ranks, env).distribute()
+
+
+def _join(options: Options, env: Mapping[str, str]) -> Ranks:
+    if options.no_broadcast or not launched_by_mpi(env):
+        from azcp_runtime.mpi.solo import Solo
+
+        return Solo(env)
+    from azcp_runtime.mpi.world import World
+
+    return World(env)
+
+
+def _end(ranks: Ranks, reason: str, code: int) -> NoReturn:
+    seat = ranks.seat
+    where = f" rank {seat.rank} on {seat.host}:" if seat.size > 1 and code != ExitCode.USAGE else ""
+    ranks.fail(f"azcp-distribute:{where} {reason}", code)
+
+
+def _interrupted(number: int, _frame: FrameType | None) -> NoReturn:
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, signal.SIG_IGN)
+    raise InterruptedRunError(
+        f"stopped by {signal.Signals(number).name}",
+        remedy="whole files are kept: the same command with --compare size goes on",
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+"""The account's listing, through azure-storage-blob."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+from azure.core.exceptions import AzureError, HttpResponseError
+from azure.storage.blob import BlobProperties, ContainerClient
+
+from azcp_runtime.azure.credential import Secret, sdk_credential
+from azcp_runtime.azure.refusals import remedy_for
+from azcp_runtime.contract import ListError
+from azcp_runtime.source.listing import Entry
+from azcp_runtime.source.location import BlobLocation
+from azcp_runtime.source.names import shown
+
+_FOLDER_MARK: Final = "hdi_isfolder"
+_PROPERTY_THREADS: Final = 16
+
+
+def list_account(location: BlobLocation, secret: Secret) -> Iterator[Entry]:
+    """Every blob below the location's prefix, names cut to what follows it.
+
+    Raises:
+        ListError: the account refused or could not be reached.
+    """
+    try:
+        with _container(location, secret) as container:
+            found = container.list_blobs(
+                name_starts_with=location.prefix or None, include=["metadata"], results_per_page=5000
+            )
+            for properties in found:
+                yield _entry(properties, location.prefix)
+    except AzureError as error:
+        raise _list_error(location, error) from None
+
+
+def pinned(location: BlobLocation, secret: Secret, entries: Iterable[Entry]) -> Iterator[Entry]:
+    """The entries, those without ETag and date replaced by what the account says of them now.
+
+    Ranges of one blob are read by several ranks; without either nothing would tie them together.
+
+    Raises:
+        ListError: a blob is gone, or its size differs from the list's.
+    """
+    with _container(location, secret) as container, ThreadPoolExecutor(_PROPERTY_THREADS) as threads:
+
+        def ask(entry: Entry) -> Entry:
+            return entry if entry.etag or entry.modified else _asked(location, container, entry)
+
+        try:
+            yield from threads.map(ask, entries)
+        except AzureError as error:
+            raise _list_error(location, error) from None
+
+
+def _asked(location: BlobLocation, container: ContainerClient, entry: Entry) -> Entry:
+    name = (location.prefix.encode() + entry.name).decode("utf-8", "surrogateescape")
+    found = _entry(container.get_blob_client(name).get_blob_properties(), location.prefix)
+    if found.size != entry.size:
+        raise ListError(f"{shown(entry.name)} has {found.size} bytes, the list says {entry.size}")
+    return found
+
+
+def _container(location: BlobLocation, secret: Secret) -> ContainerClient:
+    credential: Any = sdk_credential(secret, location.account)
+    return ContainerClient(location.account_url, location.container, credential=credential)
+
+
+def _entry(properties: BlobProperties, prefix: str) -> Entry:
+    metadata = {key.lower(): value for key, value in (properties.metadata or {}).items()}
+    return Entry(
+        properties.name[len(prefix) :].encode("utf-8", "surrogatepass"),
+        properties.size,
+        # The listing gives ETags bare, requests carry them quoted (RFC 9110, 8.8.3).
+        etag=f'"{properties.etag.strip(chr(34))}"' if properties.etag else "",
+        modified=int(properties.last_modified.timestamp()) if properties.last_modified else 0,
+        md5=bytes(properties.content_settings.content_md5 or b""),
+        tier=str(properties.blob_tier or ""),
+        is_folder=str(metadata.get(_FOLDER_MARK, "")).lower() == "true",
+    )
+
+
+def _list_error(location: BlobLocation, error: AzureError) -> ListError:
+    if isinstance(error, HttpResponseError) and error.status_code:
+        code = str(getattr(error, "error_code", "") or "")
+        remedy = (
+            "the container does not exist"
+            if code == "ContainerNotFound"
+            else remedy_for(error.status_code, code)
+        )
+        return ListError(f"cannot list {location}: HTTP {error.status_code} {code}".rstrip(), remedy=remedy)
+    first_line = str(error).strip().partition("\n")[0]
+    return ListError(f"cannot list {location}: {type(error).__name__}: {first_line}")

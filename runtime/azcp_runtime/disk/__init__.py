@@ -1,0 +1,1 @@
+"""The destination: checks before, partial files during, commits after."""

@@ -1,0 +1,129 @@
+"""What the destination can do, found by trying it; and whether it can be used at all."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from azcp_runtime.contract import STATE_DIR, PreflightError
+from azcp_runtime.plan.chunks import ALIGN
+from azcp_runtime.source.names import local_path, shown
+from azcp_runtime.units import format_size
+
+_SHOWN: Final = 20
+
+
+def prepare(dest: Path) -> None:
+    """Make the destination and the runtime's own folder in it.
+
+    The destination itself is made, its parent is not: a missing parent is most often a disk that
+    is not mounted, and the data would fill the disk of the operating system.
+
+    Raises:
+        PreflightError: it is missing, no folder, or cannot be written.
+    """
+    try:
+        if not dest.exists():
+            dest.mkdir()
+        state = dest / STATE_DIR
+        state.mkdir(exist_ok=True)
+        if not state.is_dir():
+            raise PreflightError(f"{state} is not a folder", remedy="remove it")
+    except FileNotFoundError as error:
+        raise PreflightError(
+            f"{dest.parent} does not exist",
+            cause="is the disk mounted?",
+            remedy="mount it, or make the folder",
+        ) from error
+    except (FileExistsError, NotADirectoryError) as error:
+        raise PreflightError(
+            f"{dest} is in the way: not a folder", remedy="remove it or choose another"
+        ) from error
+    except OSError as error:
+        remedy = "mount it writable" if error.errno == errno.EROFS else "the user of this process must own it"
+        raise PreflightError(f"cannot write to {dest}: {error.strerror}", remedy=remedy) from error
+
+
+def direct_works(dest: Path) -> bool:
+    """Whether a direct write at our alignment works there: one is tried, in the runtime's own folder.
+
+    tmpfs, NFS, FUSE and disks with larger sectors differ too much to be told by their names.
+    """
+    path = dest / STATE_DIR / f"probe-{os.getpid()}"
+    page = mmap.mmap(-1, ALIGN)
+    try:
+        descriptor = os.open(
+            path, os.O_WRONLY | os.O_CREAT | os.O_DIRECT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+        )
+        try:
+            return os.pwrite(descriptor, page, 0) == ALIGN
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP):
+            raise PreflightError(f"cannot write to {dest}: {error.strerror}") from error
+        return False
+    finally:
+        page.close()
+        path.unlink(missing_ok=True)
+
+
+def check_space(dest: Path, needed: int) -> None:
+    """Refuse a destination that cannot hold what is missing.
+
+    Raises:
+        PreflightError: less is free than needed, in bytes.
+    """
+    disk = os.statvfs(dest)
+    free = disk.f_bavail * disk.f_frsize
+    if needed > free:
+        raise PreflightError(
+            f"{dest} has {format_size(free)} free, {format_size(needed)} are needed",
+            cause="the wrong disk, or data of another run",
+            remedy="free space there, or choose another DEST",
+        )
+
+
+def check_obstacles(dest: Path, names: Sequence[bytes]) -> None:
+    """Refuse a destination where a file stands where a folder must be, or the reverse.
+
+    Raises:
+        PreflightError: all of them, up to twenty by name.
+    """
+    obstacles = list(_obstacles(os.fsencode(dest), names))
+    if obstacles:
+        more = f" and {len(obstacles) - _SHOWN} more" if len(obstacles) > _SHOWN else ""
+        raise PreflightError(
+            f"in the way in {dest}: " + "; ".join(obstacles[:_SHOWN]) + more,
+            remedy="remove them, or choose another DEST",
+        )
+
+
+def allocated_bytes(path: bytes) -> int:
+    """Blocks that a file already has, which replacing or resuming it needs no second time."""
+    try:
+        return os.lstat(path).st_blocks * 512
+    except OSError:  # not there, or not reachable: it has none
+        return 0
+
+
+def _obstacles(root: bytes, names: Sequence[bytes]) -> Iterator[str]:
+    paths = [local_path(name) for name in names]
+    for folder in sorted({os.path.dirname(path) for path in paths} - {b""}):
+        if (mode := _mode(os.path.join(root, folder))) and not stat.S_ISDIR(mode):
+            yield f"{shown(folder)} is not a folder"
+    for path in paths:
+        if (mode := _mode(os.path.join(root, path))) and stat.S_ISDIR(mode):
+            yield f"{shown(path)} is a folder"
+
+
+def _mode(path: bytes) -> int:
+    try:
+        return os.stat(path).st_mode
+    except OSError:  # not there; whatever else is wrong shows when it is made
+        return 0

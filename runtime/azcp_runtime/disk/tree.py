@@ -1,0 +1,198 @@
+"""The files of a destination while they are written: partial names, sizes, O_DIRECT, commit.
+
+A file is written as a partial beside its target and renamed when every byte is on the disk, so that
+a name never stands for less than the whole file, whenever the process is killed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from azcp_runtime.contract import PARTIAL_PREFIX, WriteError
+from azcp_runtime.plan.chunks import ALIGN, aligned
+from azcp_runtime.source.names import local_path, shown
+
+_libc: Final = ctypes.CDLL(None, use_errno=True)
+_libc.fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+_NOT_SUPPORTED: Final = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+def partial_path(target: bytes) -> bytes:
+    """Where a file is written until it is whole; the same for every run, and never too long a name."""
+    folder, name = os.path.split(target)
+    digest = hashlib.blake2b(name, digest_size=12).hexdigest()
+    return os.path.join(folder, f"{PARTIAL_PREFIX}{digest}".encode())
+
+
+class Tree:
+    """A destination folder.
+
+    Args:
+        root: the folder.
+        names: the listing's names.
+        sizes: the listing's sizes.
+        direct: whether O_DIRECT works there; see ``disk.probe``.
+        notice: takes one line when O_DIRECT turns out not to work after all.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        names: Sequence[bytes],
+        sizes: Sequence[int],
+        *,
+        direct: bool,
+        notice: Callable[[str], None],
+    ) -> None:
+        self._root = os.fsencode(root)
+        self._names = names
+        self._sizes = sizes
+        self._notice = notice
+        self._made = {self._root}
+        self._lock = threading.Lock()
+        self.direct = direct
+
+    def target(self, file: int) -> bytes:
+        """The final path of a file."""
+        return os.path.join(self._root, local_path(self._names[file]))
+
+    def open_partial(self, file: int, *, direct: bool) -> int:
+        """Open a file's partial at its full size, made with its folders where needed.
+
+        Raises:
+            WriteError: the disk is full, read-only, or something else is in the way.
+        """
+        path = partial_path(self.target(file))
+        self._make_folder(os.path.dirname(path))
+        try:
+            descriptor = self._open(path, direct=direct)
+            try:
+                _reserve(descriptor, self._sizes[file])
+            except OSError:
+                os.close(descriptor)
+                raise
+        except OSError as error:
+            raise self.failure(file, error) from error
+        return descriptor
+
+    def write(self, file: int, descriptor: int, data: memoryview, offset: int, *, direct: bool) -> None:
+        """Write bytes of a large file; a direct write is padded to ALIGN, which the slot has room for."""
+        done = 0
+        while done < len(data):
+            try:
+                done += os.pwrite(descriptor, data[done:], offset + done)
+            except OSError as error:
+                # A link or a mount below the destination may lead to a file system of another kind.
+                if error.errno != errno.EINVAL or not self._gave_up_direct(descriptor):
+                    raise self.failure(file, error) from error
+                direct = False
+            if direct and done < len(data) and done % ALIGN:
+                done -= done % ALIGN  # a short direct write ends anywhere; the next must start aligned
+
+    def write_whole(self, file: int, data: memoryview) -> None:
+        """Write a small file in one go."""
+        path = partial_path(self.target(file))
+        self._make_folder(os.path.dirname(path))
+        try:
+            descriptor = os.open(path, _CREATE | os.O_TRUNC, 0o666)
+            try:
+                while data:
+                    data = data[os.write(descriptor, data) :]
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise self.failure(file, error) from error
+
+    def cut_padding(self, file: int) -> None:
+        """Cut off what a direct write added behind the end."""
+        try:
+            if self._sizes[file] % ALIGN:
+                os.truncate(partial_path(self.target(file)), self._sizes[file])
+        except OSError as error:
+            raise self.failure(file, error) from error
+
+    def sync_file(self, file: int) -> None:
+        """Wait until a partial's bytes are on the disk, and drop them from the page cache."""
+        try:
+            descriptor = os.open(partial_path(self.target(file)), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                os.fsync(descriptor)
+                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise self.failure(file, error) from error
+
+    def sync_all(self) -> None:
+        """Wait until everything written to the destination's file system is on the disk."""
+        descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            if _libc.syncfs(descriptor):
+                number = ctypes.get_errno()
+                raise WriteError(f"{shown(self._root)}: {os.strerror(number)}", remedy="check the disk")
+        finally:
+            os.close(descriptor)
+
+    def publish(self, file: int) -> None:
+        """Give a whole file its name."""
+        target = self.target(file)
+        try:
+            os.rename(partial_path(target), target)
+        except OSError as error:
+            raise self.failure(file, error) from error
+
+    def failure(self, file: int, error: OSError) -> WriteError:
+        """What went wrong with one file, and what to do."""
+        remedies = {
+            errno.ENOSPC: "free space there, or choose a larger disk",
+            errno.EDQUOT: "raise the quota",
+            errno.EROFS: "mount it writable",
+            errno.EACCES: "the user of this process must be able to write there",
+            errno.EIO: "check the disk",
+        }
+        what = f"cannot write {shown(self.target(file))}: {error.strerror}"
+        return WriteError(what, remedy=remedies.get(error.errno or 0, ""))
+
+    def _gave_up_direct(self, descriptor: int) -> bool:
+        flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
+        if not flags & os.O_DIRECT:
+            return False
+        fcntl.fcntl(descriptor, fcntl.F_SETFL, flags & ~os.O_DIRECT)
+        if self.direct:
+            self.direct = False
+            self._notice("O_DIRECT does not work on all of the destination: writing through the page cache")
+        return True
+
+    def _open(self, path: bytes, *, direct: bool) -> int:
+        return os.open(path, _CREATE | (os.O_DIRECT if direct else 0), 0o666)
+
+    def _make_folder(self, folder: bytes) -> None:
+        if folder in self._made:
+            return
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except OSError as error:
+            raise WriteError(f"cannot make the folder {shown(folder)}: {error.strerror}") from error
+        with self._lock:
+            self._made.add(folder)
+
+
+def _reserve(descriptor: int, size: int) -> None:
+    """Give a partial its blocks and its size; a partial of an earlier run keeps what it has."""
+    if os.fstat(descriptor).st_size > aligned(size):
+        os.ftruncate(descriptor, size)
+    if size and _libc.fallocate(descriptor, 0, 0, size):
+        number = ctypes.get_errno()
+        if number not in _NOT_SUPPORTED:
+            raise OSError(number, os.strerror(number))
+        # glibc's posix_fallocate would write a byte into every block instead.
+        os.ftruncate(descriptor, size)

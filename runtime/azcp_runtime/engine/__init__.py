@@ -1,0 +1,1 @@
+"""The one pass: fetch, broadcast and write overlap, chunk by chunk, from the same buffer."""

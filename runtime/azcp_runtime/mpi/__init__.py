@@ -1,0 +1,1 @@
+"""The ranks of a run and how they speak to each other."""

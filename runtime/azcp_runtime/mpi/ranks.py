@@ -1,0 +1,94 @@
+"""What the rest of the runtime knows of the ranks: who they are, and what they can do together."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NoReturn, Protocol
+
+from azcp_runtime.engine.slots import Slot
+
+
+class PeerFailedError(Exception):
+    """Another rank has failed; raised on rank 0, which prints that rank's line and ends the run."""
+
+    def __init__(self, line: str, code: int) -> None:
+        self.line = line
+        self.code = code
+        super().__init__(line)
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """One rank's place.
+
+    Attributes:
+        rank: rank in the world.
+        size: ranks in the world.
+        node: index of its node.
+        nodes: number of nodes.
+        rail: its index among the ranks of its node.
+        rails: ranks per node.
+        hosts: the name of each node.
+    """
+
+    rank: int
+    size: int
+    node: int
+    nodes: int
+    rail: int
+    rails: int
+    hosts: tuple[str, ...]
+
+    @property
+    def host(self) -> str:
+        """The name of this rank's node."""
+        return self.hosts[self.node]
+
+    @property
+    def index(self) -> int:
+        """Node x rails + rail: how the plan counts ranks, whatever order the launcher gave them."""
+        return self.node * self.rails + self.rail
+
+
+class Fabric(Protocol):
+    """The lanes of this rail and the broadcasts on their way."""
+
+    def post(self, lane: int, slot: Slot) -> None:
+        """Post the lane's next broadcast: its root sends the slot's message, the others receive into it.
+
+        Broadcasts of one lane match in the order in which they are posted; lanes do not order each other.
+        """
+
+    def completed(self) -> list[Slot]:
+        """Slots whose broadcast has ended here since the last call; also moves all that is on its way."""
+
+
+class Ranks(Protocol):
+    """What the ranks of a world do together. All must make the same calls in the same order."""
+
+    @property
+    def seat(self) -> Seat:
+        """This rank's place."""
+
+    def share(self, data: bytes | None) -> bytes:
+        """Rank 0's data on every rank."""
+
+    def gather(self, data: bytes) -> list[bytes]:
+        """Every rank's data on rank 0, by rank; an empty list elsewhere."""
+
+    def reduce(self, values: array[int], how: Literal["sum", "min", "max", "and", "or"]) -> array[int]:
+        """Elementwise over all ranks' values, on every rank."""
+
+    def barrier(self, *, node_only: bool = False) -> None:
+        """Wait for all ranks, or for those of this node, without spinning."""
+
+    def open_lanes(self, roots: Sequence[int]) -> Fabric:
+        """A lane across the nodes of this rail for each root node."""
+
+    def leave(self) -> None:
+        """The run has ended well; nothing of MPI may be used after this."""
+
+    def fail(self, line: str, code: int) -> NoReturn:
+        """End the run on every rank with this exit code; the line is printed once."""

@@ -1,0 +1,213 @@
+"""The command line of azcp-distribute, parsed once into one frozen value."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NoReturn
+
+from azcp_runtime import __version__
+from azcp_runtime.contract import ENV_SAS, UsageError
+from azcp_runtime.units import parse_rate, parse_size
+
+DEFAULT_MEMORY_BYTES: Final = 2 << 30
+LARGEST_CHUNK_BYTES: Final = 8 << 30
+_MOST_CONNECTIONS: Final = 300
+"""azcopy's own bound; more connections than that to one account only queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What one run was asked to do. None stands for "find it"."""
+
+    source: str
+    dest: Path
+    shardlist: Path | None
+    compare: str
+    filelist: Path | None
+    save_filelist: Path | None
+    concurrency: int | None
+    block_size: int | None
+    parallel_files: int | None
+    bcast_chunk: int | None
+    bcast_pipeline: int | None
+    bcast_writers: int | None
+    no_bcast_direct: bool
+    shard_size: int | None
+    file_shards: int | None
+    max_retries: int
+    retry_time: float
+    max_bandwidth: int | None
+    download_ranks: int | None
+    verify: bool
+    no_progress: bool
+    stage: str
+    memory: int | None
+    expect_ranks: int | None
+    skip_archived: bool
+    auth: str
+    sas_file: Path | None
+    dry_run: bool
+    report: Path | None
+    no_broadcast: bool
+    stall_timeout: float
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse, but its errors join ours instead of ending the process."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, remedy="see azcp-distribute --help")
+
+
+def parse_options(argv: Sequence[str]) -> Options:
+    """The options of a command line.
+
+    Raises:
+        UsageError: anything is wrong; all contradictions are named at once.
+    """
+    options = Options(**vars(_parser().parse_args(argv)))
+    problems = list(_contradictions(options))
+    if problems:
+        raise UsageError("; ".join(problems), remedy="see azcp-distribute --help")
+    return options
+
+
+def _contradictions(options: Options) -> Sequence[str]:
+    rules = (
+        (options.shard_size and options.file_shards, "--shard-size and --file-shards exclude each other"),
+        (options.compare == "filelist" and not options.filelist, "--compare filelist needs --filelist FILE"),
+        (
+            options.bcast_chunk and options.bcast_chunk > LARGEST_CHUNK_BYTES,
+            "--bcast-chunk is at most 8GiB",
+        ),
+        (
+            options.shard_size and options.bcast_chunk and options.shard_size % options.bcast_chunk,
+            "--shard-size must be a multiple of --bcast-chunk",
+        ),
+        (
+            options.no_broadcast and (options.expect_ranks or 1) != 1,
+            "--no-broadcast is for one rank, --expect-ranks says more",
+        ),
+    )
+    return [text for broken, text in rules if broken]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="azcp-distribute",
+        description="Put SOURCE on every node: 1/N per node from the account, the rest over MPI.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"azcp-distribute {__version__}")
+    parser.add_argument("source", metavar="SOURCE", help="Blob URL of a folder, or a directory")
+    parser.add_argument("dest", metavar="DEST", type=Path, help="directory on every node's own disk")
+    _add_what(parser)
+    _add_account(parser)
+    _add_engine(parser)
+    _add_run(parser)
+    return parser
+
+
+def _add_what(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what is distributed")
+    add = group.add_argument
+    add("--shardlist", type=Path, metavar="FILE", help="take the listing from FILE (name, tab, size)")
+    add("--compare", choices=("none", "size", "filelist"), default="none", help="which files are skipped")
+    add("--filelist", type=Path, metavar="FILE", help="what an earlier run saved, for --compare filelist")
+    add("--save-filelist", type=Path, metavar="FILE", help="write the list of this run to FILE")
+    add("--skip-archived", action="store_true", help="leave out blobs in the archive tier")
+    add("--verify", action="store_true", help="digest every file on every node afterwards and compare")
+
+
+def _add_account(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the account")
+    add = group.add_argument
+    add(
+        "--auth",
+        choices=("auto", "sas", "key", "identity", "anonymous"),
+        default="auto",
+        help="which credential; auto takes a SAS, else a key, else an identity (https), else none",
+    )
+    add("--sas-file", type=Path, metavar="FILE", help=f"a file with the SAS; or set {ENV_SAS}")
+    add("--concurrency", type=_count(_MOST_CONNECTIONS), metavar="N", help="connections per rank")
+    add("--block-size", type=_size, metavar="SIZE", help="bytes of one range request, at most")
+    add("--parallel-files", type=_count(1 << 20), metavar="N", help="files read at a time per rank")
+    add("--max-retries", type=_count(1000, least=0), default=10, metavar="N", help="tries without progress")
+    add("--retry-time", type=_seconds, default=300.0, metavar="S", help="seconds without progress")
+    add("--max-bandwidth", type=_rate, metavar="RATE", help="cap on the cluster's downloads, 50Gbps")
+    add("--download-ranks", type=_count(1 << 20), metavar="K", help="ranks that read from the source")
+
+
+def _add_engine(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the pass")
+    add = group.add_argument
+    add(
+        "--memory",
+        type=_size,
+        metavar="SIZE",
+        help="buffers of one rank; default 2GiB or an eighth of the machine",
+    )
+    add("--bcast-chunk", type=_size, metavar="SIZE", help="bytes of one broadcast, up to 8GiB")
+    add("--bcast-pipeline", type=_count(1024), metavar="N", help="broadcasts in flight per lane")
+    add("--bcast-writers", type=_count(256), metavar="N", help="threads that write")
+    add("--no-bcast-direct", action="store_true", help="write through the page cache, not O_DIRECT")
+    add("--shard-size", type=_size, metavar="SIZE", help="cut files into ranges of this size")
+    add("--file-shards", type=_count(1 << 20), metavar="N", help="cut the largest file into N ranges")
+    add("--no-broadcast", action="store_true", help="one node alone; no MPI needed")
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the run")
+    add = group.add_argument
+    add("--expect-ranks", type=_count(1 << 20), metavar="N", help="fail unless the world has N ranks")
+    add(
+        "--stall-timeout",
+        type=_seconds,
+        default=300.0,
+        metavar="S",
+        help="fail after S seconds without a byte",
+    )
+    add("--dry-run", action="store_true", help="print the plan; read and write nothing")
+    add("--report", type=Path, metavar="FILE", help="write a JSON report to FILE on rank 0's node")
+    add("--no-progress", action="store_true", help="no progress on standard error")
+    add("--stage", choices=("all", "list", "diff"), default="all", help=argparse.SUPPRESS)
+
+
+def _count(most: int, *, least: int = 1) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not text.isdigit() or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} to {most}")
+        return int(text)
+
+    return parse
+
+
+def _checked(parse: Callable[[str], int]) -> Callable[[str], int | None]:
+    def checked(text: str) -> int | None:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return checked
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text.removesuffix("s"))
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no time in seconds")
+    return seconds
+
+
+def _size_or_found(text: str) -> int | None:
+    return parse_size(text) or None  # azcp-cluster: 0 stands for "not given"
+
+
+_size = _checked(_size_or_found)  # type: ignore[arg-type]  # None is what "not given" is
+_rate = _checked(parse_rate)

@@ -1,0 +1,170 @@
+"""What one broadcast carries: chunks laid out in slots, uniform in size on each lane.
+
+All messages of a lane have one size, so that receives can be posted before anyone knows which chunk
+comes next; a trailer inside the message says which one it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from azcp_runtime.plan.shards import SMALL_FILE_BYTES, Pieces
+
+ALIGN: Final = 4096
+"""Extents of large files start at multiples of this in the slot and in the file, for O_DIRECT."""
+
+TRAILER_BYTES: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One owner's stream.
+
+    Attributes:
+        owner: the root's rank.
+        payload_bytes: room for extents in each of its messages.
+        first_chunk: index of its first chunk among all.
+        chunks: how many it sends.
+        total_bytes: bytes of files in them.
+    """
+
+    owner: int
+    payload_bytes: int
+    first_chunk: int
+    chunks: int
+    total_bytes: int
+
+    @property
+    def message_bytes(self) -> int:
+        """Bytes of one broadcast."""
+        return self.payload_bytes + TRAILER_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Every chunk of a run, as columns.
+
+    Attributes:
+        lanes: the owners that have something to send, by rank.
+        chunk_start: per chunk the index of its first extent, and one more at the end.
+        file: per extent its file's index.
+        offset: per extent the first byte in the file.
+        length: per extent bytes.
+        slot: per extent the first byte in the slot.
+        shards: how many ranges and whole files the lanes carry.
+    """
+
+    lanes: tuple[Lane, ...]
+    chunk_start: array[int]
+    file: array[int]
+    offset: array[int]
+    length: array[int]
+    slot: array[int]
+    shards: int
+
+    def extents(self, chunk: int) -> range:
+        """Indices of one chunk's extents."""
+        return range(self.chunk_start[chunk], self.chunk_start[chunk + 1])
+
+    def digest(self) -> bytes:
+        """16 bytes that differ where two ranks' plans do."""
+        state = hashlib.blake2b(repr(self.lanes).encode(), digest_size=16)
+        for column in (self.chunk_start, self.file, self.offset, self.length, self.slot):
+            state.update(column)
+        return state.digest()
+
+
+def slot_bytes(payload: int) -> int:
+    """Memory of one slot: whole pages, the last of them for the trailer."""
+    return aligned(payload) + ALIGN
+
+
+def aligned(size: int) -> int:
+    """The next multiple of ALIGN."""
+    return -(-size // ALIGN) * ALIGN
+
+
+def lay_out(pieces: Pieces, owner: Sequence[int], sizes: Sequence[int], chunk_bytes: int) -> Plan:
+    """Lay every owner's pieces into chunks of at most chunk_bytes (rounded up to ALIGN)."""
+    plan = Plan((), array("Q", [0]), array("Q"), array("Q"), array("Q"), array("Q"), 0)
+    lanes = []
+    for seat, mine in sorted(_by_owner(pieces, owner).items()):
+        # Ranges first, packs last: what is in flight at the end is small.
+        mine.sort(
+            key=lambda piece: (pieces.length[piece] <= SMALL_FILE_BYTES or pieces.count[piece] > 1, piece)
+        )
+        total = sum(pieces.length[piece] for piece in mine)
+        payload = _payload(pieces, mine, chunk_bytes)
+        first = len(plan.chunk_start) - 1
+        _Layer(plan, payload).add_all(pieces, mine, sizes)
+        lanes.append(Lane(seat, payload, first, len(plan.chunk_start) - 1 - first, total))
+    shards = sum(pieces.count)
+    return Plan(tuple(lanes), plan.chunk_start, plan.file, plan.offset, plan.length, plan.slot, shards)
+
+
+def _by_owner(pieces: Pieces, owner: Sequence[int]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for piece in range(len(pieces)):
+        found.setdefault(owner[piece], []).append(piece)
+    return found
+
+
+def _payload(pieces: Pieces, mine: Sequence[int], chunk_bytes: int) -> int:
+    """The size that cuts this owner's stream into equal chunks, so that the last is as full as the rest."""
+    stream = sum(aligned(pieces.length[piece]) for piece in mine)
+    count = max(1, -(-stream // aligned(chunk_bytes)))
+    return aligned(-(-stream // count))
+
+
+class _Layer:
+    """Appends extents to a plan's columns, closing a chunk when it is full."""
+
+    def __init__(self, plan: Plan, payload: int) -> None:
+        self._plan = plan
+        self._payload = payload
+        self._at = 0
+
+    def add_all(self, pieces: Pieces, mine: Sequence[int], sizes: Sequence[int]) -> None:
+        for piece in mine:
+            first, count = pieces.first[piece], pieces.count[piece]
+            if count > 1 or pieces.length[piece] == sizes[first] <= SMALL_FILE_BYTES:
+                for file in range(first, first + count):
+                    self._small(file, sizes[file])
+            else:
+                self._range(first, pieces.offset[piece], pieces.length[piece])
+        if self._at:
+            self._close()
+
+    def _small(self, file: int, size: int) -> None:
+        if size > self._payload - self._at:
+            if size > self._payload:
+                self._range(file, 0, size)
+                return
+            self._close()
+        self._extent(file, 0, size)
+
+    def _range(self, file: int, offset: int, length: int) -> None:
+        end = offset + length
+        while offset < end:
+            self._at = aligned(self._at)
+            if self._at >= self._payload:
+                self._close()
+            part = min(end - offset, self._payload - self._at)
+            self._extent(file, offset, part)
+            offset += part
+
+    def _extent(self, file: int, offset: int, length: int) -> None:
+        plan = self._plan
+        plan.file.append(file)
+        plan.offset.append(offset)
+        plan.length.append(length)
+        plan.slot.append(self._at)
+        self._at += length
+
+    def _close(self) -> None:
+        self._plan.chunk_start.append(len(self._plan.file))
+        self._at = 0

@@ -1,0 +1,70 @@
+"""The whole plan in one call: pieces, owners, budget, chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from azcp_runtime.plan.budget import Budget, make_budget, memory_of
+from azcp_runtime.plan.chunks import Plan, aligned, lay_out
+from azcp_runtime.plan.presence import SKIP
+from azcp_runtime.plan.shards import (
+    Cluster,
+    assign,
+    auto_shard_bytes,
+    cut,
+    default_pack_bytes,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """What a plan depends on besides the files.
+
+    Attributes:
+        cluster: nodes, rails and downloaders.
+        memory_bytes: a rank's budget for slots.
+        shard_bytes: --shard-size; found when None.
+        file_shards: --file-shards: as many ranges as the largest file is cut into.
+        chunk_bytes: --bcast-chunk; found when None.
+        depth: --bcast-pipeline; found when None.
+    """
+
+    cluster: Cluster
+    memory_bytes: int
+    shard_bytes: int | None = None
+    file_shards: int | None = None
+    chunk_bytes: int | None = None
+    depth: int | None = None
+
+
+def make_plan(sizes: Sequence[int], origin: Sequence[int], request: PlanRequest) -> tuple[Plan, Budget]:
+    """The plan and the memory it takes.
+
+    Args:
+        sizes: bytes per file of the listing.
+        origin: per file, as in Diff.
+        request: the rest.
+
+    Raises:
+        PlanError: it does not fit the memory.
+    """
+    cluster = request.cluster
+    moving = [size for size, where in zip(sizes, origin, strict=True) if where != SKIP]
+    total, owners = sum(moving), cluster.download_ranks
+    guess = make_budget(
+        request.memory_bytes, cluster.nodes, total // owners, chunk=request.chunk_bytes, depth=request.depth
+    )
+    shard_bytes = _shard_bytes(request, moving, total, guess.chunk_bytes)
+    pieces = cut(sizes, origin, shard_bytes, default_pack_bytes(total, owners, guess.chunk_bytes))
+    plan = lay_out(pieces, assign(pieces, cluster), sizes, guess.chunk_bytes)
+    memory = memory_of(plan, cluster.rails, guess.own_slots, guess.lane_slots)
+    return plan, replace(guess, memory_bytes=memory)
+
+
+def _shard_bytes(request: PlanRequest, moving: Sequence[int], total: int, chunk: int) -> int:
+    if request.shard_bytes:
+        return aligned(request.shard_bytes)
+    if request.file_shards and moving:
+        return aligned(max(1, -(-max(moving) // request.file_shards)))
+    return auto_shard_bytes(total, request.cluster.download_ranks, aligned(chunk))

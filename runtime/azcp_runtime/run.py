@@ -1,0 +1,274 @@
+"""One run of azcp-distribute, stage by stage."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from array import array
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from azcp_runtime.contract import ENV_SIMULATE_NODES, UsageError, WriteError
+from azcp_runtime.engine.one_pass import Trouble
+from azcp_runtime.engine.totals import RankTotals, gather_totals, span_of
+from azcp_runtime.engine.watch import Watch
+from azcp_runtime.machine import available_memory
+from azcp_runtime.mpi.ranks import Ranks
+from azcp_runtime.options import DEFAULT_MEMORY_BYTES, Options
+from azcp_runtime.plan.budget import Budget
+from azcp_runtime.plan.chunks import Plan
+from azcp_runtime.plan.make import PlanRequest, make_plan
+from azcp_runtime.plan.presence import AZURE, Diff
+from azcp_runtime.plan.shards import Cluster
+from azcp_runtime.planner import spread_percent
+from azcp_runtime.progress import choose_display
+from azcp_runtime.report import write_report
+from azcp_runtime.source.listing import Listing
+from azcp_runtime.source.location import BlobLocation, Location
+from azcp_runtime.source.reader import BlobReader, DirectoryReader, OriginReader
+from azcp_runtime.source.shardlist import filelist_text
+from azcp_runtime.stages.diff import Destination, diff_stage, plain_diff
+from azcp_runtime.stages.listing import Access, list_stage, source_of
+from azcp_runtime.stages.one_pass import Pass, Work, check_same_plan
+from azcp_runtime.summary import (
+    bcast_line,
+    diff_line,
+    download_line,
+    filelist_line,
+    list_line,
+    retries_line,
+    total_line,
+    verify_line,
+)
+from azcp_runtime.units import format_size
+from azcp_runtime.verify import verify
+
+RETRY_CLASSES = ("503", "429", "5xx", "transport")
+
+
+class Run:
+    """The state of one run on one rank: what it was asked, who it is, and what it has found.
+
+    Args:
+        options: the command line.
+        ranks: the world.
+        env: the environment.
+    """
+
+    def __init__(self, options: Options, ranks: Ranks, env: Mapping[str, str]) -> None:
+        self._options = options
+        self._ranks = ranks
+        self._env = env
+        self._is_root = ranks.seat.rank == 0
+        self._began = time.monotonic()
+        self._stages: dict[str, dict[str, float]] = {}
+
+    def distribute(self) -> None:
+        """All stages.
+
+        Raises:
+            AzcpError: the run has failed; its class has the exit code.
+        """
+        options, ranks = self._options, self._ranks
+        location = source_of(options)
+        listing, access = self._list(location)
+        if options.stage == "list":
+            return
+        if options.dry_run:
+            self._dry_run(listing)
+            return
+        diff, destination = self._diff(listing)
+        if options.stage == "diff":
+            return
+        plan, budget = self._plan(listing, diff)
+        check_same_plan(ranks, plan)
+        totals, retries = self._pass(location, access, listing, diff, destination, plan, budget)
+        self._verify(destination.path, listing)
+        self._filelist(listing)
+        self._finish(location, totals, retries)
+
+    def _list(self, location: Location) -> tuple[Listing, Access]:
+        began = time.monotonic()
+        listing, access = list_stage(self._ranks, self._options, location)
+        seconds = time.monotonic() - began
+        self._stages["list"] = {"files": len(listing), "bytes": listing.total_bytes, "seconds": seconds}
+        self._say(list_line(len(listing), listing.total_bytes, seconds))
+        return listing, access
+
+    def _diff(self, listing: Listing) -> tuple[Diff, Destination]:
+        began = time.monotonic()
+        diff, destination = diff_stage(self._ranks, self._options, self._dest(), listing, self._note)
+        seconds = time.monotonic() - began
+        self._stages["diff"] = {
+            "transfer": diff.peer + diff.azure,
+            "peer": diff.peer,
+            "azure": diff.azure,
+            "skipped": diff.skipped,
+            "seconds": seconds,
+        }
+        self._say(diff_line(diff.peer, diff.azure, diff.skipped, seconds))
+        return diff, destination
+
+    def _plan(self, listing: Listing, diff: Diff) -> tuple[Plan, Budget]:
+        options, seat = self._options, self._ranks.seat
+        downloaders = options.download_ranks or seat.size
+        if downloaders > seat.size:
+            raise UsageError(f"--download-ranks {downloaders} is more than the world's {seat.size} ranks")
+        memory = options.memory or min(DEFAULT_MEMORY_BYTES, available_memory() // 8 // seat.rails)
+        # The smallest node decides for all, so that every rank makes the same plan.
+        memory = self._ranks.reduce(array("Q", [memory]), "min")[0]
+        return make_plan(
+            listing.sizes,
+            diff.origin,
+            PlanRequest(
+                Cluster(seat.nodes, seat.rails, downloaders),
+                memory,
+                shard_bytes=options.shard_size,
+                file_shards=options.file_shards,
+                chunk_bytes=options.bcast_chunk,
+                depth=options.bcast_pipeline,
+            ),
+        )
+
+    def _pass(
+        self,
+        location: Location,
+        access: Access,
+        listing: Listing,
+        diff: Diff,
+        destination: Destination,
+        plan: Plan,
+        budget: Budget,
+    ) -> tuple[list[RankTotals], dict[str, int]]:
+        stop = threading.Event()
+        source, retries = self._source(location, access, stop)
+        reader = OriginReader(listing, diff.origin, source, destination.path)
+        rails = self._ranks.seat.rails
+        share = sum(lane.total_bytes for lane in plan.lanes if lane.owner % rails == self._ranks.seat.rail)
+        display = (
+            choose_display(share, self._env, wanted=not self._options.no_progress) if self._is_root else None
+        )
+        work = Work(self._options, listing, plan, budget, destination, reader, retries)
+        mine = Pass(self._ranks, work, Watch(display), Trouble(), stop).run()
+        totals = gather_totals(self._ranks, mine)
+        counts = [sum(column) for column in zip(*(row.retries for row in totals), strict=True)]
+        self._report_pass(plan, diff, listing, totals)
+        return totals, dict(zip(RETRY_CLASSES, counts, strict=False))
+
+    def _report_pass(self, plan: Plan, diff: Diff, listing: Listing, totals: list[RankTotals]) -> None:
+        if not self._is_root:
+            return
+        from_source = sum(
+            size for size, where in zip(listing.sizes, diff.origin, strict=True) if where == AZURE
+        )
+        download = span_of(totals, from_source, fetch=True)
+        is_alone = self._ranks.seat.nodes == 1
+        moved = 0 if is_alone else sum(lane.total_bytes for lane in plan.lanes)
+        shards = 0 if is_alone else plan.shards
+        bcast = span_of(totals, moved, fetch=False)
+        self._stages["download"] = {"bytes": download.bytes, "seconds": download.seconds}
+        self._stages["bcast"] = {"shards": shards, "bytes": bcast.bytes, "seconds": bcast.seconds}
+        self._say(download_line(download))
+        self._say(bcast_line(shards, bcast))
+
+    def _source(
+        self, location: Location, access: Access, stop: threading.Event
+    ) -> tuple[BlobReader, Callable[[], list[int]]]:
+        if not isinstance(location, BlobLocation):
+            return DirectoryReader(location.path), lambda: [0] * len(RETRY_CLASSES)
+        from azcp_runtime.azure.body import BodyReader, RetryLimits
+        from azcp_runtime.azure.credential import Secret
+        from azcp_runtime.azure.retry import Retries
+
+        retries = Retries()
+        limits = RetryLimits(self._options.max_retries, self._options.retry_time)
+        secret = Secret(access.kind, access.value)
+        return BodyReader(location, secret, limits, retries, stop), retries.counts
+
+    def _verify(self, dest: Path, listing: Listing) -> None:
+        if not self._options.verify:
+            return
+        began = time.monotonic()
+        found = verify(self._ranks, dest, listing)
+        seconds = time.monotonic() - began
+        self._stages["verify"] = {
+            "files": found.files,
+            "match": found.match,
+            "mismatch": found.mismatch,
+            "absent": found.absent,
+            "seconds": seconds,
+        }
+        self._say(verify_line(found, seconds))
+        found.check()
+
+    def _filelist(self, listing: Listing) -> None:
+        began, entries = time.monotonic(), None
+        if self._options.save_filelist and self._is_root:
+            entries = self._save_filelist(self._options.save_filelist, listing)
+        seconds = time.monotonic() - began
+        self._stages["filelist"] = {"entries": entries or 0, "seconds": seconds}
+        self._say(filelist_line(entries, seconds))
+
+    def _save_filelist(self, path: Path, listing: Listing) -> int:
+        text, left_out = filelist_text(listing)
+        if left_out:
+            self._note(f"{left_out} names with tabs or line breaks do not fit into {path}")
+        try:
+            path.write_bytes(text.encode("utf-8", "surrogateescape"))
+        except OSError as error:
+            raise WriteError(f"cannot write --save-filelist {path}: {error.strerror}") from error
+        return len(listing) - left_out
+
+    def _finish(self, location: Location, totals: list[RankTotals], retries: dict[str, int]) -> None:
+        if not self._is_root:
+            return
+        line = retries_line(retries, sum(row.fetched_bytes > 0 for row in totals))
+        if line:
+            self._say(line)
+        seconds = time.monotonic() - self._began
+        self._stages["total"] = {"seconds": seconds}
+        if self._options.report:
+            write_report(
+                self._options.report,
+                self._options,
+                str(location),
+                self._ranks.seat,
+                self._stages,
+                totals,
+                retries,
+            )
+        self._say(total_line(seconds))
+
+    def _dry_run(self, listing: Listing) -> None:
+        diff = plain_diff(self._ranks, listing)
+        plan, budget = self._plan(listing, diff)
+        seat = self._ranks.seat
+        self._say(f"[plan] {len(listing)} files, {listing.total_bytes} bytes, {plan.shards} shards")
+        self._say(
+            f"[plan] {len(plan.lanes)} owners on {seat.nodes} nodes x {seat.rails} rails, "
+            f"spread {spread_percent(plan):.2f}%"
+        )
+        self._say(
+            f"[plan] chunks of {format_size(budget.chunk_bytes)}, "
+            f"{budget.own_slots} + {budget.lane_slots} slots, "
+            f"{format_size(budget.memory_bytes)} per rank"
+        )
+        for lane in plan.lanes:
+            self._say(f"[plan] rank {lane.owner}: {lane.total_bytes} bytes in {lane.chunks} chunks")
+
+    def _dest(self) -> Path:
+        """This node's destination: DEST, or a folder of its own in it where nodes are simulated."""
+        dest = Path(os.path.abspath(self._options.dest))
+        if not self._env.get(ENV_SIMULATE_NODES):
+            return dest
+        return dest / f"node{self._ranks.seat.node}"
+
+    def _say(self, line: str) -> None:
+        if self._is_root:
+            print(line, flush=True)
+
+    def _note(self, line: str) -> None:
+        if self._is_root:
+            print(f"azcp-distribute: {line}", file=sys.stderr, flush=True)

@@ -1,0 +1,1 @@
+"""What is distributed: where it lies, its listing, and the names its files get."""

@@ -1,0 +1,82 @@
+"""Listings as text: --shardlist, --filelist and --save-filelist.
+
+One blob a line, ``name<TAB>size[<TAB>Last-Modified[<TAB>ETag]]``; a dash stands for an unknown
+field. The first three columns are what azcp-cluster reads and writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.utils import format_datetime, parsedate_to_datetime
+from pathlib import Path
+
+from azcp_runtime.contract import ListError
+from azcp_runtime.source.listing import Entry, Listing
+
+_UNKNOWN = "-"
+
+
+def read_shardlist(path: Path) -> Iterator[Entry]:
+    """The entries of a list, in its order; comments, blank lines and folder rows are passed over.
+
+    Raises:
+        ListError: the file cannot be read, or a line has no size, or a date that is none.
+    """
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise ListError(f"cannot read the list {path}: {error.strerror}") from error
+    for number, line in enumerate(lines, 1):
+        fields = line.rstrip(b"\r").split(b"\t")
+        if not line.strip() or line.startswith(b"#"):
+            continue
+        if len(fields) < 2 or not fields[0]:  # noqa: PLR2004 - name and size
+            raise ListError(f"{path}:{number}: needs a name, a tab and a size")
+        if not fields[1].isdigit():  # "-" marks the folder rows of `azcp ls`
+            continue
+        yield _entry(fields, f"{path}:{number}")
+
+
+def filelist_text(listing: Listing) -> tuple[str, int]:
+    """The list of a finished run and how many names it could not hold (tab or newline in them)."""
+    lines, left_out = [], 0
+    for index, raw in enumerate(listing.names):
+        if b"\t" in raw or b"\n" in raw or b"\r" in raw or raw.startswith(b"#"):
+            left_out += 1
+            continue
+        name = raw.decode("utf-8", "surrogateescape")
+        when = http_date(listing.modified[index]) if listing.modified[index] else _UNKNOWN
+        etag = listing.etags[index].decode() or _UNKNOWN
+        lines.append(f"{name}\t{listing.sizes[index]}\t{when}\t{etag}\n")
+    return "".join(lines), left_out
+
+
+def http_date(seconds: int) -> str:
+    """Last-Modified as HTTP writes it (RFC 9110, 5.6.7)."""
+    return format_datetime(datetime.fromtimestamp(seconds, UTC), usegmt=True)
+
+
+def _entry(fields: list[bytes], where: str) -> Entry:
+    texts = [field.decode("utf-8", "replace").strip() for field in fields[2:4]] + [_UNKNOWN, _UNKNOWN]
+    when, etag = texts[0], texts[1]
+    return Entry(
+        fields[0],
+        int(fields[1]),
+        etag="" if etag == _UNKNOWN else _header_value(etag, where),
+        modified=0 if when in ("", _UNKNOWN) else _seconds(when, where),
+    )
+
+
+def _seconds(text: str, where: str) -> int:
+    try:
+        moment = parsedate_to_datetime(text) if "," in text else datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ListError(f"{where}: {text!r} is no date") from error
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+
+
+def _header_value(text: str, where: str) -> str:
+    if not text.isascii() or not text.isprintable():
+        raise ListError(f"{where}: {text!r} is no ETag")
+    return text

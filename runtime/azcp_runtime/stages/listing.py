@@ -1,0 +1,113 @@
+"""[list]: rank 0 asks the source once and sends every rank the listing and the credential."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from azcp_runtime.contract import ListError, UsageError
+from azcp_runtime.mpi.ranks import Ranks
+from azcp_runtime.options import Options
+from azcp_runtime.source.directory import list_directory
+from azcp_runtime.source.listing import Entry, Listing, decode_listing, make_listing, select
+from azcp_runtime.source.location import BlobLocation, DirectoryLocation, Location, parse_source
+from azcp_runtime.source.names import refuse_unsafe, shown
+from azcp_runtime.source.shardlist import read_shardlist
+
+_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How to reach the source: kind and value of the secret, empty for a directory.
+
+    It goes from rank 0 to the others in memory only.
+    """
+
+    kind: str
+    value: str
+
+    def __repr__(self) -> str:
+        """Without the value."""
+        return f"Access({self.kind})"
+
+
+def list_stage(ranks: Ranks, options: Options, location: Location) -> tuple[Listing, Access]:
+    """The listing, the same on every rank.
+
+    Raises:
+        ListError: on rank 0, when the source cannot be listed or holds names no file can have.
+    """
+    if ranks.seat.rank != 0:
+        kind, value = json.loads(ranks.share(None))
+        return decode_listing(ranks.share(None)), Access(kind, value)
+    access = _find_access(options, location)
+    listing = _checked(make_listing(_entries(options, location, access)), skip_archived=options.skip_archived)
+    ranks.share(json.dumps([access.kind, access.value]).encode())
+    ranks.share(listing.encoded())
+    return listing, access
+
+
+def source_of(options: Options) -> Location:
+    """SOURCE, checked as far as it can be without asking it."""
+    location = parse_source(options.source)
+    if isinstance(location, DirectoryLocation):
+        _check_directory(location.path, options)
+    return location
+
+
+def _check_directory(path: Path, options: Options) -> None:
+    if not path.is_dir() and not options.shardlist:
+        raise ListError(f"the source directory {path} does not exist", remedy="is the file system mounted?")
+    inside = os.path.realpath(options.dest) + "/"
+    if inside.startswith(os.path.realpath(path) + "/"):
+        raise UsageError(f"DEST {options.dest} lies inside SOURCE {path}", remedy="choose another DEST")
+
+
+def _find_access(options: Options, location: Location) -> Access:
+    if isinstance(location, DirectoryLocation):
+        return Access("", "")
+    from azcp_runtime.azure.credential import environment, find_secret
+
+    secret = find_secret(location, options.auth, options.sas_file, environment())
+    return Access(secret.kind, secret.value)
+
+
+def _entries(options: Options, location: Location, access: Access) -> Iterable[Entry]:
+    if isinstance(location, BlobLocation):
+        from azcp_runtime.azure.account import list_account, pinned
+        from azcp_runtime.azure.credential import Secret
+
+        secret = Secret(access.kind, access.value)
+        if options.shardlist:
+            return pinned(location, secret, _below(location.prefix, read_shardlist(options.shardlist)))
+        return list_account(location, secret)
+    return read_shardlist(options.shardlist) if options.shardlist else list_directory(location.path)
+
+
+def _below(prefix: str, entries: Iterable[Entry]) -> Iterable[Entry]:
+    """Names of a list may be whole, as ``azcp ls`` prints them, or begin below the prefix."""
+    start = prefix.encode()
+    for entry in entries:
+        if start and entry.name.startswith(start):
+            yield Entry(entry.name[len(start) :], entry.size, entry.etag, entry.modified)
+        else:
+            yield entry
+
+
+def _checked(listing: Listing, *, skip_archived: bool) -> Listing:
+    refuse_unsafe(listing.names)
+    if not listing.archived:
+        return listing
+    if skip_archived:
+        archived = set(listing.archived)
+        return select(listing, [file for file in range(len(listing)) if file not in archived])
+    names = ", ".join(shown(listing.names[file]) for file in listing.archived[:_SHOWN])
+    more = f" and {len(listing.archived) - _SHOWN} more" if len(listing.archived) > _SHOWN else ""
+    raise ListError(
+        f"{len(listing.archived)} blobs are in the archive tier: {names}{more}",
+        remedy="rehydrate them, or leave them out with --skip-archived",
+    )

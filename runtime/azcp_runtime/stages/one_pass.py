@@ -1,0 +1,235 @@
+"""[download] and [bcast]: the pass is set up, run, and its files are committed."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import threading
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from azcp_runtime.contract import PlanError
+from azcp_runtime.disk.commit import Committer
+from azcp_runtime.disk.tree import Tree
+from azcp_runtime.engine.fetch import Fetchers
+from azcp_runtime.engine.one_pass import LaneState, OnePass, Parts, Trouble
+from azcp_runtime.engine.slots import Slot
+from azcp_runtime.engine.totals import RankTotals
+from azcp_runtime.engine.watch import Watch
+from azcp_runtime.engine.write import Writers
+from azcp_runtime.machine import cpus
+from azcp_runtime.mpi.backoff import Backoff
+from azcp_runtime.mpi.ranks import Fabric, Ranks
+from azcp_runtime.options import Options
+from azcp_runtime.plan.budget import Budget
+from azcp_runtime.plan.chunks import Lane, Plan
+from azcp_runtime.source.listing import Listing
+from azcp_runtime.source.reader import OriginReader
+from azcp_runtime.stages.diff import Destination
+
+_MOST_CONNECTIONS_PER_NODE: Final = 300
+_CONNECTIONS_PER_CPU: Final = 16
+_MOST_WRITERS: Final = 8
+_SMALLEST_BLOCK: Final = 1 << 20
+_LARGEST_BLOCK: Final = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """All that the pass needs to know."""
+
+    options: Options
+    listing: Listing
+    plan: Plan
+    budget: Budget
+    destination: Destination
+    reader: OriginReader
+    retries: Callable[[], list[int]]
+
+
+class Pass:
+    """The parts of one rank's pass: threads, slots, lanes.
+
+    Args:
+        ranks: the world.
+        work: the work.
+        watch: progress and samples.
+        trouble: where threads report their failures.
+        stop: set when the run is over, so that waits for the account end.
+    """
+
+    def __init__(
+        self, ranks: Ranks, work: Work, watch: Watch, trouble: Trouble, stop: threading.Event
+    ) -> None:
+        self._ranks = ranks
+        self._work = work
+        self._watch = watch
+        self._trouble = trouble
+        self._stop = stop
+        seat, listing, plan = ranks.seat, work.listing, work.plan
+        destination = work.destination
+        self._tree = Tree(
+            destination.path,
+            listing.names,
+            listing.sizes,
+            direct=destination.direct,
+            notice=lambda text: print(f"[write] {text}", file=sys.stderr, flush=True),
+        )
+        self._committer = Committer(self._tree, trouble.report)
+        self._missing = bytes_by_rail(plan, destination.held, seat.rail, seat.rails, len(listing))
+        self._shared = self._files_of_several_rails()
+        self._writers = Writers(
+            plan,
+            listing.sizes,
+            self._missing,
+            self._tree,
+            self._committer,
+            threads=work.options.bcast_writers or min(_MOST_WRITERS, max(2, cpus() // seat.rails)),
+            fail=trouble.report,
+        )
+        mine = [lane for lane in plan.lanes if lane.owner % seat.rails == seat.rail]
+        self._own = next((i for i, lane in enumerate(mine) if lane.owner == seat.index), None)
+        self._lanes = [self._lane_state(index, lane) for index, lane in enumerate(mine)]
+        self._fabric: Fabric = ranks.open_lanes([lane.owner // seat.rails for lane in mine])
+        self._fetchers = self._make_fetchers()
+
+    def run(self) -> RankTotals:
+        """Move everything and commit it; this rank's figures.
+
+        Raises:
+            AzcpError: whatever ended it.
+        """
+        self._ranks.barrier()
+        self._watch.begin(self._fetchers, self._writers)
+        parts = Parts(
+            self._ranks.seat,
+            self._work.plan,
+            self._lanes,
+            self._own,
+            self._fabric,
+            self._fetchers,
+            self._writers,
+            self._trouble,
+        )
+        loop = OnePass(parts, self._watch.tick, self._work.options.stall_timeout)
+        self._watch.follow(loop.totals)
+        loop.run()
+        self._stop.set()
+        if self._fetchers:
+            self._fetchers.join()
+        self._writers.stop()
+        self._commit()
+        self._watch.end()
+        return self._totals(loop)
+
+    def _commit(self) -> None:
+        """Give every file its name: those of one rail as they came, the rest when all rails are done."""
+        seat = self._ranks.seat
+        if seat.rails > 1:
+            self._ranks.barrier(node_only=True)
+        if seat.rail == 0:
+            for file in self._shared:
+                self._committer.add(file)
+            for file, size in enumerate(self._work.listing.sizes):
+                if not size and not self._work.destination.held[file]:
+                    self._tree.write_whole(file, memoryview(b""))
+                    self._committer.add(file)
+        self._committer.close()
+        backoff = Backoff()
+        while not self._committer.finished():
+            self._fabric.completed()
+            backoff.nap()
+        self._trouble.check()
+        self._ranks.barrier()
+
+    def _files_of_several_rails(self) -> list[int]:
+        sizes = self._work.listing.sizes
+        here = array("Q", bytes(8 * len(sizes)))
+        if self._ranks.seat.rails == 1:
+            return []
+        held = self._work.destination.held
+        for rail in range(self._ranks.seat.rails):
+            for file, count in enumerate(
+                bytes_by_rail(self._work.plan, held, rail, self._ranks.seat.rails, len(sizes))
+            ):
+                if 0 < count < sizes[file]:
+                    here[file] = 1
+        return [file for file, several in enumerate(here) if several]
+
+    def _lane_state(self, index: int, lane: Lane) -> LaneState:
+        count = self._work.budget.own_slots if index == self._own else self._work.budget.lane_slots
+        slots = [Slot(index, lane) for _ in range(min(count, lane.chunks))]
+        return LaneState(lane, slots)
+
+    def _make_fetchers(self) -> Fetchers | None:
+        if self._own is None:
+            return None
+        options, seat = self._work.options, self._ranks.seat
+        lane = self._lanes[self._own]
+        block = options.block_size or max(_SMALLEST_BLOCK, min(_LARGEST_BLOCK, lane.shape.payload_bytes // 8))
+        threads = options.concurrency or min(
+            _CONNECTIONS_PER_CPU * cpus() // seat.rails or 1, _MOST_CONNECTIONS_PER_NODE // seat.rails
+        )
+        return Fetchers(
+            self._work.plan,
+            lane.shape,
+            lane.slots,
+            self._work.reader,
+            threads=threads,
+            block_bytes=block,
+            parallel_files=options.parallel_files,
+            fail=self._trouble.report,
+        )
+
+    def _totals(self, loop: OnePass) -> RankTotals:
+        seat, began = self._ranks.seat, self._watch.began
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        fetch = self._fetchers.totals if self._fetchers else None
+        return RankTotals(
+            rank=seat.index,
+            node=seat.node,
+            rail=seat.rail,
+            host=seat.host,
+            fetched_bytes=fetch.bytes if fetch else 0,
+            fetch_span=(fetch.began - began, fetch.ended - began) if fetch else (0.0, 0.0),
+            received_bytes=loop.totals.received,
+            bcast_span=(max(0.0, loop.totals.began - began), max(0.0, loop.totals.ended - began)),
+            written_bytes=self._writers.totals.bytes,
+            cpu_seconds=usage.ru_utime + usage.ru_stime,
+            cpu_fetch_seconds=fetch.cpu_s if fetch else 0.0,
+            cpu_bcast_seconds=loop.totals.cpu_s,
+            cpu_write_seconds=self._writers.totals.cpu_s,
+            max_rss_bytes=usage.ru_maxrss * 1024,
+            retries=self._work.retries(),
+            samples=self._watch.columns(),
+        )
+
+
+def bytes_by_rail(plan: Plan, held: Sequence[int], rail: int, rails: int, files: int) -> array[int]:
+    """Per file the bytes that one rail brings to a node; 0 where the node holds the file."""
+    missing = array("Q", bytes(8 * files))
+    for lane in plan.lanes:
+        if lane.owner % rails == rail:
+            first = plan.chunk_start[lane.first_chunk]
+            for extent in range(first, plan.chunk_start[lane.first_chunk + lane.chunks]):
+                file = plan.file[extent]
+                if not held[file]:
+                    missing[file] += plan.length[extent]
+    return missing
+
+
+def check_same_plan(ranks: Ranks, plan: Plan) -> None:
+    """Refuse to start where two ranks have planned differently.
+
+    Raises:
+        PlanError: they have; they run different versions, or were given different options.
+    """
+    words = array("Q", plan.digest())
+    if ranks.reduce(words, "and") != ranks.reduce(words, "or"):
+        raise PlanError(
+            "the ranks have made different plans",
+            cause="different options or versions of azcp-distribute on the nodes",
+            remedy="start every rank with the same command and image",
+        )
