@@ -85,7 +85,7 @@ def _entry(properties: BlobProperties, prefix: str) -> Entry:
 
 def _list_error(location: BlobLocation, error: AzureError) -> ListError:
     if isinstance(error, HttpResponseError) and error.status_code:
-        code = str(getattr(error, "error_code", "") or "")
+        code = _text(getattr(error, "error_code", ""))
         remedy = (
             "the container does not exist"
             if code == "ContainerNotFound"
@@ -94,3 +94,8 @@ def _list_error(location: BlobLocation, error: AzureError) -> ListError:
         return ListError(f"cannot list {location}: HTTP {error.status_code} {code}".rstrip(), remedy=remedy)
     first_line = str(error).strip().partition("\n")[0]
     return ListError(f"cannot list {location}: {type(error).__name__}: {first_line}")
+
+
+def _text(code: object) -> str:
+    """An error code, which the SDK gives as a string or as a member of its enumeration."""
+    return str(getattr(code, "value", code) or "")

@@ -94,9 +94,7 @@ def lay_out(pieces: Pieces, owner: Sequence[int], sizes: Sequence[int], chunk_by
     lanes = []
     for seat, mine in sorted(_by_owner(pieces, owner).items()):
         # Ranges first, packs last: what is in flight at the end is small.
-        mine.sort(
-            key=lambda piece: (pieces.length[piece] <= SMALL_FILE_BYTES or pieces.count[piece] > 1, piece)
-        )
+        mine = [p for p in mine if not _is_pack(pieces, p)] + [p for p in mine if _is_pack(pieces, p)]
         total = sum(pieces.length[piece] for piece in mine)
         payload = _payload(pieces, mine, chunk_bytes)
         first = len(plan.chunk_start) - 1
@@ -104,6 +102,10 @@ def lay_out(pieces: Pieces, owner: Sequence[int], sizes: Sequence[int], chunk_by
         lanes.append(Lane(seat, payload, first, len(plan.chunk_start) - 1 - first, total))
     shards = sum(pieces.count)
     return Plan(tuple(lanes), plan.chunk_start, plan.file, plan.offset, plan.length, plan.slot, shards)
+
+
+def _is_pack(pieces: Pieces, piece: int) -> bool:
+    return pieces.count[piece] > 1 or pieces.length[piece] <= SMALL_FILE_BYTES
 
 
 def _by_owner(pieces: Pieces, owner: Sequence[int]) -> dict[int, list[int]]:
@@ -145,22 +147,31 @@ class _Layer:
                 self._range(file, 0, size)
                 return
             self._close()
-        self._extent(file, 0, size)
+        self._extent(file, size)
 
     def _range(self, file: int, offset: int, length: int) -> None:
-        end = offset + length
+        # Millions of turns in a large plan: the columns' methods are looked up once.
+        plan, payload, end = self._plan, self._payload, offset + length
+        add_file, add_offset, add_length = plan.file.append, plan.offset.append, plan.length.append
+        add_slot, close = plan.slot.append, self._close
+        at = aligned(self._at)
         while offset < end:
-            self._at = aligned(self._at)
-            if self._at >= self._payload:
-                self._close()
-            part = min(end - offset, self._payload - self._at)
-            self._extent(file, offset, part)
+            if at >= payload:
+                close()
+                at = 0
+            part = min(end - offset, payload - at)
+            add_file(file)
+            add_offset(offset)
+            add_length(part)
+            add_slot(at)
             offset += part
+            at += part if offset == end else aligned(part)
+        self._at = at
 
-    def _extent(self, file: int, offset: int, length: int) -> None:
+    def _extent(self, file: int, length: int) -> None:
         plan = self._plan
         plan.file.append(file)
-        plan.offset.append(offset)
+        plan.offset.append(0)
         plan.length.append(length)
         plan.slot.append(self._at)
         self._at += length

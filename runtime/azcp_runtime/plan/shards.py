@@ -108,7 +108,8 @@ def assign(pieces: Pieces, cluster: Cluster) -> array[int]:
     """The owner's rank of each piece: the largest piece first, each to whoever has least so far."""
     owner = array("l", bytes(len(pieces) * array("l").itemsize))
     load = [0] * (cluster.nodes * cluster.rails)
-    by_size = sorted(range(len(pieces)), key=lambda piece: (-pieces.length[piece], piece))
+    # The sort is stable, so pieces of one size stay in listing order.
+    by_size = sorted(range(len(pieces)), key=pieces.length.__getitem__, reverse=True)
     for piece in by_size:
         node = pieces.origin[piece]
         if node != AZURE:  # its holder sends it; the lighter of that node's rails

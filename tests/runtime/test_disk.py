@@ -1,0 +1,158 @@
+"""The destination: partials, padding, commits, and what is found before a byte is read."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import time
+from array import array
+from pathlib import Path
+
+import pytest
+from azcp_runtime.contract import PARTIAL_PREFIX, PreflightError, WriteError
+from azcp_runtime.disk.commit import Committer
+from azcp_runtime.disk.descriptors import Descriptors
+from azcp_runtime.disk.probe import check_obstacles, check_space, direct_works, prepare
+from azcp_runtime.disk.tree import Tree, partial_path
+from azcp_runtime.plan.chunks import ALIGN
+
+
+def tree_of(root: Path, files: dict[bytes, int], *, direct: bool = False) -> Tree:
+    return Tree(root, list(files), array("Q", files.values()), direct=direct, notice=lambda _text: None)
+
+
+def page_aligned(data: bytes) -> memoryview:
+    buffer = mmap.mmap(-1, -(-len(data) // ALIGN) * ALIGN)
+    buffer[: len(data)] = data
+    return memoryview(buffer)
+
+
+def end(committer: Committer) -> None:
+    committer.close()
+    deadline = time.monotonic() + 60
+    while not committer.finished():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def unexpected(error: Exception) -> None:
+    raise AssertionError(error)
+
+
+@pytest.fixture(params=[True, False], ids=["direct", "buffered"])
+def direct(request: pytest.FixtureRequest, tmp_path: Path) -> bool:
+    prepare(tmp_path)
+    wanted = bool(request.param)
+    return wanted and direct_works(tmp_path)
+
+
+@pytest.mark.parametrize("size", [1, 4095, 4096, 4097, 300_001])
+def test_a_file_has_its_exact_size_whatever_its_tail(tmp_path: Path, size: int, *, direct: bool) -> None:
+    tree = tree_of(tmp_path, {b"d/f": size}, direct=direct)
+    data = os.urandom(size)
+    descriptors = Descriptors(tree)
+    view = page_aligned(data) if direct else memoryview(data)
+    with descriptors.use(0) as descriptor:
+        tree.write(0, descriptor, view, 0, direct=direct)
+    descriptors.finish(0)
+    tree.sync_file(0)
+    assert not (tmp_path / "d" / "f").exists()
+    tree.publish(0)
+    assert (tmp_path / "d" / "f").read_bytes() == data
+    assert [path.name for path in (tmp_path / "d").iterdir()] == ["f"]
+
+
+def test_a_partial_of_another_size_does_not_leave_its_tail(tmp_path: Path) -> None:
+    tree = tree_of(tmp_path, {b"f": 10_000})
+    Path(os.fsdecode(partial_path(tree.target(0)))).write_bytes(b"old" * 100_000)
+    descriptors = Descriptors(tree)
+    with descriptors.use(0) as descriptor:
+        tree.write(0, descriptor, memoryview(b"n" * 10_000), 0, direct=False)
+    descriptors.finish(0)
+    tree.publish(0)
+    assert (tmp_path / "f").read_bytes() == b"n" * 10_000
+
+
+def test_a_partial_name_fits_beside_the_longest_name(tmp_path: Path) -> None:
+    tree = tree_of(tmp_path, {b"x" * 255: 3})
+    tree.write_whole(0, memoryview(b"abc"))
+    tree.publish(0)
+    assert (tmp_path / ("x" * 255)).read_bytes() == b"abc"
+
+
+def test_two_names_never_share_a_partial() -> None:
+    assert partial_path(b"/d/a") != partial_path(b"/d/b")
+    assert os.path.basename(partial_path(b"/d/a")).startswith(PARTIAL_PREFIX.encode())
+
+
+def test_idle_descriptors_are_closed_when_there_are_too_many(tmp_path: Path) -> None:
+    tree = tree_of(tmp_path, {f"f{i}".encode(): ALIGN + i for i in range(40)})
+    descriptors = Descriptors(tree, most=4)
+    before = len(os.listdir("/proc/self/fd"))
+    for file in range(40):
+        with descriptors.use(file) as descriptor:
+            tree.write(file, descriptor, memoryview(b"z" * (ALIGN + file)), 0, direct=False)
+        assert len(os.listdir("/proc/self/fd")) <= before + 4
+    for file in range(40):
+        descriptors.finish(file)
+        tree.publish(file)
+    assert [(tmp_path / f"f{i}").stat().st_size for i in range(40)] == [ALIGN + i for i in range(40)]
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("count", [1, 8, 9, 500])
+def test_the_committer_names_every_file_it_was_given(tmp_path: Path, count: int) -> None:
+    tree = tree_of(tmp_path, {f"{i % 7}/f{i}".encode(): 2 for i in range(count)})
+    committer = Committer(tree, unexpected)
+    for file in range(count):
+        tree.write_whole(file, memoryview(b"hi"))
+        committer.add(file)
+    end(committer)
+    assert committer.committed == count
+    assert sum(path.read_bytes() == b"hi" for path in tmp_path.rglob("f*")) == count
+
+
+def test_the_committer_hands_on_what_went_wrong(tmp_path: Path) -> None:
+    tree = tree_of(tmp_path, {b"never-written": 2})
+    errors: list[Exception] = []
+    committer = Committer(tree, errors.append)
+    committer.add(0)
+    end(committer)
+    assert isinstance(errors[0], WriteError)
+    assert "never-written" in str(errors[0])
+
+
+def test_a_missing_parent_is_taken_for_a_disk_that_is_not_mounted(tmp_path: Path) -> None:
+    with pytest.raises(PreflightError, match="is the disk mounted"):
+        prepare(tmp_path / "nvme" / "data")
+
+
+def test_a_destination_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("x")
+    with pytest.raises(PreflightError, match="not a folder"):
+        prepare(tmp_path / "data")
+
+
+def test_obstacles_of_both_kinds_are_named_together(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(PreflightError, match="file is not a folder; folder is a folder"):
+        check_obstacles(tmp_path, [b"file/x", b"folder"])
+
+
+def test_less_space_than_needed_is_refused_with_both_figures(tmp_path: Path) -> None:
+    with pytest.raises(PreflightError, match=r"free, 1024.0 TiB are needed"):
+        check_space(tmp_path, 1 << 50)
+
+
+def test_a_link_planted_as_a_partial_is_not_followed(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    tree = tree_of(tmp_path, {b"f": 5, b"g": 500_000})
+    for file in range(2):
+        os.symlink(victim, partial_path(tree.target(file)))
+    with pytest.raises(WriteError, match="cannot write"):
+        tree.write_whole(0, memoryview(b"attack"))
+    with pytest.raises(WriteError, match="cannot write"):
+        tree.open_partial(1, direct=False)
+    assert victim.read_text() == "precious"
