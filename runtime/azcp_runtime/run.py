@@ -12,6 +12,7 @@ from pathlib import Path
 
 from azcp_runtime.contract import ENV_SIMULATE_NODES, UsageError, WriteError
 from azcp_runtime.engine.one_pass import Trouble
+from azcp_runtime.engine.pace import Pace
 from azcp_runtime.engine.totals import RankTotals, gather_totals, span_of
 from azcp_runtime.engine.watch import Watch
 from azcp_runtime.machine import available_memory
@@ -72,6 +73,8 @@ class Run:
             AzcpError: the run has failed; its class has the exit code.
         """
         options, ranks = self._options, self._ranks
+        if options.stage == "init":
+            return
         location = source_of(options)
         listing, access = self._list(location)
         if options.stage == "list":
@@ -113,9 +116,6 @@ class Run:
 
     def _plan(self, listing: Listing, diff: Diff) -> tuple[Plan, Budget]:
         options, seat = self._options, self._ranks.seat
-        downloaders = options.download_ranks or seat.size
-        if downloaders > seat.size:
-            raise UsageError(f"--download-ranks {downloaders} is more than the world's {seat.size} ranks")
         memory = options.memory or min(DEFAULT_MEMORY_BYTES, available_memory() // 8 // seat.rails)
         # The smallest node decides for all, so that every rank makes the same plan.
         memory = self._ranks.reduce(array("Q", [memory]), "min")[0]
@@ -123,7 +123,7 @@ class Run:
             listing.sizes,
             diff.origin,
             PlanRequest(
-                Cluster(seat.nodes, seat.rails, downloaders),
+                Cluster(seat.nodes, seat.rails, self._downloaders()),
                 memory,
                 shard_bytes=options.shard_size,
                 file_shards=options.file_shards,
@@ -144,7 +144,7 @@ class Run:
     ) -> tuple[list[RankTotals], dict[str, int]]:
         stop = threading.Event()
         source, retries = self._source(location, access, stop)
-        reader = OriginReader(listing, diff.origin, source, destination.path)
+        reader = OriginReader(listing, diff.origin, source, destination.path, self._pace(stop))
         rails = self._ranks.seat.rails
         share = sum(lane.total_bytes for lane in plan.lanes if lane.owner % rails == self._ranks.seat.rail)
         display = (
@@ -156,6 +156,17 @@ class Run:
         counts = [sum(column) for column in zip(*(row.retries for row in totals), strict=True)]
         self._report_pass(plan, diff, listing, totals)
         return totals, dict(zip(RETRY_CLASSES, counts, strict=False))
+
+    def _pace(self, stop: threading.Event) -> Pace | None:
+        rate = self._options.max_bandwidth
+        return Pace(rate / self._downloaders(), stop) if rate else None
+
+    def _downloaders(self) -> int:
+        size = self._ranks.seat.size
+        count = self._options.download_ranks or size
+        if count > size:
+            raise UsageError(f"--download-ranks {count} is more than the world's {size} ranks")
+        return count
 
     def _report_pass(self, plan: Plan, diff: Diff, listing: Listing, totals: list[RankTotals]) -> None:
         if not self._is_root:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from azcp_runtime.contract import BroadcastError
 from azcp_runtime.engine.fetch import Fetchers
@@ -19,6 +20,9 @@ from azcp_runtime.engine.write import Writers
 from azcp_runtime.mpi.backoff import Backoff
 from azcp_runtime.mpi.ranks import Fabric, Seat
 from azcp_runtime.plan.chunks import Lane, Plan
+
+_NAMED: Final = 4
+_OTHERS_PATIENCE: Final = 1.5
 
 
 class Trouble:
@@ -210,7 +214,9 @@ class OnePass:
         moved = fetched + self._writers.totals.bytes
         if moved != self._moved_bytes:
             self._moved_bytes, self._moved_at = moved, now
-        if now - self._moved_at < self._stall_timeout_s:
+        # Rank 0 knows who is silent, so it speaks first; the others speak if it is rank 0 that is stopped.
+        patience = self._stall_timeout_s * (1 if self._seat.rank == 0 else _OTHERS_PATIENCE)
+        if now - self._moved_at < patience:
             return
         raise BroadcastError(
             f"nothing moved for {self._stall_timeout_s:.0f} s: {self._waited_for()}",
@@ -219,14 +225,16 @@ class OnePass:
         )
 
     def _waited_for(self) -> str:
-        waiting = [
-            (index, lane) for index, lane in enumerate(self._lanes) if index != self._own and lane.missing
-        ]
+        here = f"rank {self._seat.rank} on {self._seat.host}"
+        silent = self._fabric.silent()
+        if silent:
+            return "no sign of life from " + ", ".join(self._seat.named(rank) for rank in silent[:_NAMED])
+        waiting = [lane for at, lane in enumerate(self._lanes) if at != self._own and lane.missing]
         if not waiting:
-            return f"rank {self._seat.rank} on {self._seat.host} waits for its own reads or writes"
+            return f"{here} waits for its own reads or writes, or for a rank that does not receive"
         lanes = ", ".join(
             f"rank {lane.shape.owner} on {self._seat.hosts[lane.shape.owner // self._seat.rails]}"
             f" ({len(lane.missing)} of {lane.shape.chunks} chunks missing)"
-            for _, lane in waiting[:4]
+            for lane in waiting[:_NAMED]
         )
-        return f"rank {self._seat.rank} on {self._seat.host} waits for {lanes}"
+        return f"{here} waits for {lanes}"

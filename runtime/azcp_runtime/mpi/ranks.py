@@ -31,6 +31,7 @@ class Seat:
         rail: its index among the ranks of its node.
         rails: ranks per node.
         hosts: the name of each node.
+        node_of: the node of each rank.
     """
 
     rank: int
@@ -40,11 +41,16 @@ class Seat:
     rail: int
     rails: int
     hosts: tuple[str, ...]
+    node_of: tuple[int, ...]
 
     @property
     def host(self) -> str:
         """The name of this rank's node."""
         return self.hosts[self.node]
+
+    def named(self, rank: int) -> str:
+        """A rank of the world for messages."""
+        return f"rank {rank} on {self.hosts[self.node_of[rank]]}"
 
     @property
     def index(self) -> int:
@@ -63,6 +69,9 @@ class Fabric(Protocol):
 
     def completed(self) -> list[Slot]:
         """Slots whose broadcast has ended here since the last call; also moves all that is on its way."""
+
+    def silent(self) -> list[int]:
+        """On rank 0 the ranks (of the world) that give no sign of life any more; elsewhere none."""
 
 
 class Ranks(Protocol):

@@ -19,7 +19,7 @@ class Solo:
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._is_first = is_first(env)
-        self._seat = Seat(0, 1, 0, 1, 0, 1, (socket.gethostname(),))
+        self._seat = Seat(0, 1, 0, 1, 0, 1, (socket.gethostname(),), (0,))
 
     @property
     def seat(self) -> Seat:
@@ -65,4 +65,8 @@ class _NoFabric:
 
     def completed(self) -> list[Slot]:
         """Nothing was on its way."""
+        return []
+
+    def silent(self) -> list[int]:
+        """Nobody else is there."""
         return []

@@ -37,6 +37,13 @@ _MCA_DEFAULTS: Final = {
 _RANK_ZERO_GRACE_S: Final = 3.0
 """How long a failed rank waits for rank 0 to print its reason and end the run."""
 
+_TURN_S: Final = 2.0
+_MOST_TURNS: Final = 6
+
+_BEAT_EVERY_S: Final = 1.0
+_BEAT_TAG: Final = 0
+"""Of a sign of life; the tag of a failure is its exit code, which is never 0."""
+
 
 class World:
     """All ranks that mpirun or srun started."""
@@ -58,7 +65,10 @@ class World:
         self._seat = self._find_seat(env)
         self._rail = self._world.Split(self._seat.rail, self._seat.node)
         self._node = self._world.Split(self._seat.node, self._seat.rail)
-        self._failures = self._world.Dup()
+        self._tell = self._world.Dup()
+        self._heard: dict[int, float] = {}
+        self._beat: Request = MPI.REQUEST_NULL
+        self._beat_at = 0.0
 
     @property
     def seat(self) -> Seat:
@@ -126,8 +136,10 @@ class World:
         # mpirun ends the others with SIGTERM; this rank's reason is told already.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         if self._seat.rank != 0:
-            message = self._failures.Isend([line.encode(), self._mpi.BYTE], dest=0, tag=code)
-            deadline = time.monotonic() + _RANK_ZERO_GRACE_S
+            message = self._tell.Isend([line.encode(), self._mpi.BYTE], dest=0, tag=code)
+            # One after the other, so that where rank 0 is stopped only one of them has to speak.
+            turn = min(self._seat.rank, _MOST_TURNS) - 1
+            deadline = time.monotonic() + _RANK_ZERO_GRACE_S + turn * _TURN_S
             while time.monotonic() < deadline:
                 message.Test()
                 time.sleep(LONGEST_NAP_S)
@@ -136,20 +148,37 @@ class World:
         self._world.Abort(code)
         raise SystemExit(code)
 
-    def hear_failures(self) -> None:
-        """On rank 0: end the run if another rank has failed."""
+    def hear(self) -> None:
+        """Take part in what the ranks tell rank 0: that they live, and why they failed.
+
+        Raises:
+            PeerFailedError: on rank 0, when another rank has failed.
+        """
+        now = time.monotonic()
         if self._seat.rank != 0:
+            if now >= self._beat_at and self._beat.Test():
+                self._beat = self._tell.Isend([b"!", self._mpi.BYTE], dest=0, tag=_BEAT_TAG)
+                self._beat_at = now + _BEAT_EVERY_S
             return
         status = self._mpi.Status()
-        if self._failures.Iprobe(self._mpi.ANY_SOURCE, self._mpi.ANY_TAG, status):
+        while self._tell.Iprobe(self._mpi.ANY_SOURCE, self._mpi.ANY_TAG, status):
             text = bytearray(status.Get_count(self._mpi.BYTE))
-            self._failures.Recv([text, self._mpi.BYTE], status.Get_source(), status.Get_tag())
-            raise PeerFailedError(text.decode("utf-8", "replace"), status.Get_tag())
+            self._tell.Recv([text, self._mpi.BYTE], status.Get_source(), status.Get_tag())
+            self._heard[status.Get_source()] = now
+            if status.Get_tag() != _BEAT_TAG:
+                raise PeerFailedError(text.decode("utf-8", "replace"), status.Get_tag())
+
+    def silent(self) -> list[int]:
+        """On rank 0: the ranks that have not been heard of for several beats."""
+        if self._seat.rank != 0:
+            return []
+        since = time.monotonic() - 3 * _BEAT_EVERY_S
+        return [rank for rank in range(1, self._seat.size) if self._heard.get(rank, 0.0) < since]
 
     def _wait(self, request: Request) -> None:
         backoff = Backoff()
         while not request.Test():
-            self.hear_failures()
+            self.hear()
             backoff.nap()
 
     def _find_seat(self, env: Mapping[str, str]) -> Seat:
@@ -157,8 +186,10 @@ class World:
         host = self._mpi.Get_processor_name()
         simulated = _simulated_nodes(env, size)
         names = self._world.allgather(f"node{rank * simulated // size}" if simulated else host)
-        nodes = list(dict.fromkeys(names))
-        members = [[r for r, name in enumerate(names) if name == node] for node in nodes]
+        by_name: dict[str, list[int]] = {}
+        for other, name in enumerate(names):
+            by_name.setdefault(name, []).append(other)
+        nodes, members = list(by_name), list(by_name.values())
         counts = {len(ranks) for ranks in members}
         if len(counts) > 1:
             uneven = ", ".join(f"{node}: {len(ranks)}" for node, ranks in zip(nodes, members, strict=True))
@@ -166,7 +197,8 @@ class World:
                 f"the nodes have different numbers of ranks ({uneven[:500]})",
                 remedy="start as many ranks on each node, such as mpirun --map-by ppr:1:node",
             )
-        node = nodes.index(names[rank])
+        index = {name: place for place, name in enumerate(nodes)}
+        node = index[names[rank]]
         mine = members[node]
         hosts = self._world.allgather(host)
         return Seat(
@@ -177,6 +209,7 @@ class World:
             mine.index(rank),
             len(mine),
             tuple(hosts[ranks[0]] for ranks in members),
+            tuple(index[name] for name in names),
         )
 
 
@@ -205,7 +238,7 @@ class _Lanes:
 
     def completed(self) -> list[Slot]:
         """Slots whose every call has ended."""
-        self._world.hear_failures()
+        self._world.hear()
         ended = self._mpi.Request.Testsome(self._requests) if self._requests else None
         whole = []
         for at in sorted(ended or (), reverse=True):
@@ -217,6 +250,10 @@ class _Lanes:
             self._requests[at], self._slots[at] = self._requests[-1], self._slots[-1]
             del self._requests[-1], self._slots[-1]
         return whole
+
+    def silent(self) -> list[int]:
+        """What the world says."""
+        return self._world.silent()
 
 
 def _simulated_nodes(env: Mapping[str, str], size: int) -> int:

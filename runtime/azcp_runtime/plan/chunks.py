@@ -92,9 +92,9 @@ def lay_out(pieces: Pieces, owner: Sequence[int], sizes: Sequence[int], chunk_by
     """Lay every owner's pieces into chunks of at most chunk_bytes (rounded up to ALIGN)."""
     plan = Plan((), array("Q", [0]), array("Q"), array("Q"), array("Q"), array("Q"), 0)
     lanes = []
-    for seat, mine in sorted(_by_owner(pieces, owner).items()):
+    for seat, given in sorted(_by_owner(pieces, owner).items()):
         # Ranges first, packs last: what is in flight at the end is small.
-        mine = [p for p in mine if not _is_pack(pieces, p)] + [p for p in mine if _is_pack(pieces, p)]
+        mine = [p for p in given if not _is_pack(pieces, p)] + [p for p in given if _is_pack(pieces, p)]
         total = sum(pieces.length[piece] for piece in mine)
         payload = _payload(pieces, mine, chunk_bytes)
         first = len(plan.chunk_start) - 1

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+from azcp_runtime.engine.pace import Pace
 from azcp_runtime.plan.presence import AZURE
 from azcp_runtime.source.directory import read_file
 from azcp_runtime.source.listing import Entry, Listing
@@ -39,13 +40,17 @@ class OriginReader:
         origin: per file, as in Diff.
         source: the account or the source directory.
         dest: this node's destination, from which it sends what others lack.
+        pace: holds back reads from the source; None where they are not bounded.
     """
 
-    def __init__(self, listing: Listing, origin: Sequence[int], source: BlobReader, dest: Path) -> None:
+    def __init__(
+        self, listing: Listing, origin: Sequence[int], source: BlobReader, dest: Path, pace: Pace | None
+    ) -> None:
         self._listing = listing
         self._origin = origin
         self._source = source
         self._dest = os.fsencode(dest)
+        self._pace = pace
 
     def read(self, file: int, offset: int, into: memoryview) -> None:
         """Fill ``into`` from a file of the listing; raises DownloadError."""
@@ -54,5 +59,7 @@ class OriginReader:
         if self._origin[file] != AZURE:
             read_file(os.path.join(self._dest, local_path(name)), name, "", offset, into)
             return
+        if self._pace:
+            self._pace.take(len(into))
         blob = Entry(name, listing.sizes[file], listing.etags[file].decode(), listing.modified[file])
         self._source.read(blob, offset, into)

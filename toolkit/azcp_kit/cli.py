@@ -1,0 +1,133 @@
+"""The command line of azcp-kit; the one module that imports typer. What a command needs is imported by it."""
+
+# Typer reads the annotations at run time, so they are no strings here.
+
+import logging
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from azcp_runtime.contract import AzcpError
+
+from azcp_kit import __version__
+
+app = typer.Typer(
+    name="azcp-kit",
+    help="Put a data set from Azure Blob Storage on every node of a GPU cluster.",
+    no_args_is_help=True,
+    # Plain help takes half the time: rich alone costs a tenth of a second to import.
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """Run the command line; a known failure becomes one line on standard error and its exit code."""
+    # As an exception, a termination unwinds the blocks that stop children and remove data.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # nohup has SIGHUP ignored already, and it stays so.
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _exit_on_signal)
+    try:
+        app()
+    except AzcpError as error:
+        sys.stderr.write(f"azcp-kit: {error}\n")
+        sys.exit(error.exit_code)
+
+
+def _exit_on_signal(number: int, _frame: object) -> None:
+    sys.exit(128 + number)
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        typer.echo(f"azcp-kit {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001 - the callback acts on it
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more on standard error.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say only what went wrong.")] = False,
+) -> None:
+    level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
+    logging.basicConfig(level=level, format="%(message)s", stream=sys.stderr)
+    context.obj = level
+
+
+@app.command()
+def demo(
+    context: typer.Context,
+    ranks: Annotated[
+        int, typer.Option(min=1, max=64, help="Ranks, each a node with its own destination.")
+    ] = 4,
+    size: Annotated[str, typer.Option(help="Size of the data set that is made.")] = "480MiB",
+    source_dir: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, file_okay=False, help="Distribute this folder instead of a data set made up."
+        ),
+    ] = None,
+    work: Annotated[
+        Path | None,
+        typer.Option(file_okay=False, help="Where the data lies while it runs; a temporary folder."),
+    ] = None,
+    output: Annotated[
+        Path, typer.Option(file_okay=False, help="Where the picture, the report and the listing stay.")
+    ] = Path("azcp-demo"),
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the data too.")] = False,
+) -> None:
+    """Run the distributor for real on this machine: a local Blob endpoint, 4 ranks, 4 destinations."""
+    from azcp_kit.demo import DemoOptions, run_demo
+    from azcp_kit.units import parse_size
+
+    quiet = context.obj > logging.INFO
+    options = DemoOptions(
+        ranks=ranks,
+        size_bytes=parse_size(size),
+        output=output,
+        work=work,
+        source_dir=source_dir,
+        keep=keep,
+        progress="none" if quiet else "live" if sys.stderr.isatty() else "",
+    )
+    raise typer.Exit(run_demo(options))
+
+
+@app.command()
+def plan(
+    listing: Annotated[
+        Path,
+        typer.Option(
+            exists=True, dir_okay=False, help="TSV: name, size, and optionally last-modified and ETag."
+        ),
+    ],
+    ranks: Annotated[int, typer.Option(min=1, help="Ranks: nodes times rails.")],
+    rails: Annotated[int, typer.Option(min=1, help="Ranks per node, each with its own HCA.")] = 1,
+    memory: Annotated[str, typer.Option(help="Buffers per rank, such as 4GiB; found if absent.")] = "",
+    egress: Annotated[str, typer.Option(help="Rate of the account in total.")] = "200Gbps",
+    fabric: Annotated[str, typer.Option(help="Rate of each node's fabric, all rails together.")] = "135Gbps",
+    disk: Annotated[str, typer.Option(help="Rate at which each node's disk writes.")] = "100Gbps",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Predict balance, memory, egress and time for a cluster that you don't have."""
+    from azcp_kit.plan import PlanRequest, plan_cluster, plan_json
+    from azcp_kit.units import parse_rate
+
+    rates = parse_rate(egress), parse_rate(fabric), parse_rate(disk)
+    found = plan_cluster(PlanRequest(listing, ranks, rails, memory, *rates))
+    if as_json:
+        import json
+
+        typer.echo(json.dumps(plan_json(found), indent=2))
+    else:
+        from azcp_kit.plan_table import print_plan
+
+        print_plan(found)

@@ -1,0 +1,148 @@
+"""The JSON that azcp-distribute --report writes, read into values that the rest can trust."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from azcp_runtime.contract import REPORT_SCHEMA, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Cumulative bytes at each time; times are seconds since the pass began, never falling."""
+
+    seconds: tuple[float, ...]
+    fetched: tuple[float, ...]
+    received: tuple[float, ...]
+    written: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class RankRecord:
+    """What one rank did."""
+
+    rank: int
+    node: int
+    host: str
+    fetched_bytes: int
+    received_bytes: int
+    written_bytes: int
+    cpu_seconds: float
+    max_rss_bytes: int
+    samples: Samples
+
+
+@dataclass(frozen=True)
+class Report:
+    """A run: where from and to, how long the stages took, and what each rank did.
+
+    `stage_seconds` and `stage_bytes` hold the stages that took place; `retries` counts by class.
+    """
+
+    source: str
+    dest: str
+    nodes: int
+    files: int
+    size_bytes: int
+    stage_seconds: dict[str, float]
+    stage_bytes: dict[str, int]
+    ranks: tuple[RankRecord, ...]
+    retries: dict[str, int]
+
+
+def read_report(path: Path) -> Report:
+    """The report in a file.
+
+    Raises:
+        UsageError: it cannot be read, or it is no report of this schema.
+    """
+    try:
+        return parse_report(json.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read", cause=error.strerror or "") from error
+    except ValueError as error:
+        raise UsageError(f"{path} is not JSON", cause=str(error)) from error
+
+
+def parse_report(data: object) -> Report:
+    """The report in what json.loads gives.
+
+    Raises:
+        UsageError: a part is missing or of another kind, or the schema is another.
+    """
+    if not isinstance(data, dict) or data.get("schema") != REPORT_SCHEMA:
+        raise UsageError("this is no report of schema 1", remedy="give the file that --report wrote")
+    try:
+        return _report(data)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        cause = f"{type(error).__name__}: {error}"
+        raise UsageError("the report is incomplete", cause=cause, remedy="run again with --report") from error
+
+
+def _report(data: Mapping[str, object]) -> Report:
+    stages = _mapping(data["stages"])
+    spans = {name: _mapping(stage) for name, stage in stages.items()}
+    return Report(
+        source=str(data["source"]),
+        dest=str(data["dest"]),
+        nodes=_whole(data["nodes"]),
+        files=_whole(spans["list"]["files"]),
+        size_bytes=_whole(spans["list"]["bytes"]),
+        stage_seconds={name: _number(stage["seconds"]) for name, stage in spans.items()},
+        stage_bytes={name: _whole(stage["bytes"]) for name, stage in spans.items() if "bytes" in stage},
+        ranks=tuple(_rank(_mapping(rank)) for rank in _list(data["ranks"])),
+        retries={name: _whole(count) for name, count in _mapping(data["retries"]).items()},
+    )
+
+
+def _rank(data: Mapping[str, object]) -> RankRecord:
+    return RankRecord(
+        rank=_whole(data["rank"]),
+        node=_whole(data["node"]),
+        host=str(data["host"]),
+        fetched_bytes=_whole(data["fetched_bytes"]),
+        received_bytes=_whole(data["received_bytes"]),
+        written_bytes=_whole(data["written_bytes"]),
+        cpu_seconds=_number(data["cpu_seconds"]),
+        max_rss_bytes=_whole(data["max_rss_bytes"]),
+        samples=_samples(_mapping(data["samples"])),
+    )
+
+
+def _samples(data: Mapping[str, object]) -> Samples:
+    columns = {name: tuple(map(_number, _list(column))) for name, column in data.items()}
+    samples = Samples(columns["seconds"], columns["fetched"], columns["received"], columns["written"])
+    if len({len(column) for column in columns.values()}) != 1:
+        raise ValueError("the columns of samples differ in length")
+    if any(later < earlier for earlier, later in zip(samples.seconds, samples.seconds[1:], strict=False)):
+        raise ValueError("the times of samples fall")
+    return samples
+
+
+def _mapping(value: object) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise TypeError(f"{value!r} is no object")
+    return value
+
+
+def _list(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise TypeError(f"{value!r} is no array")
+    return value
+
+
+def _number(value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        raise TypeError(f"{value!r} is no number")
+    return float(value)
+
+
+def _whole(value: object) -> int:
+    return int(_number(value))
