@@ -12,7 +12,7 @@ from azcp_runtime import __version__
 from azcp_runtime.contract import ENV_SAS, UsageError
 from azcp_runtime.units import parse_rate, parse_size
 
-DEFAULT_MEMORY_BYTES: Final = 2 << 30
+DEFAULT_MEMORY_BYTES: Final = 4 << 30
 LARGEST_CHUNK_BYTES: Final = 8 << 30
 _MOST_CONNECTIONS: Final = 300
 """azcopy's own bound; more connections than that to one account only queue."""
@@ -148,7 +148,7 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
         "--memory",
         type=_size,
         metavar="SIZE",
-        help="buffers of one rank; default 2GiB or an eighth of the machine",
+        help="buffers of one rank; default 4GiB, or an eighth of what is free",
     )
     add("--bcast-chunk", type=_size, metavar="SIZE", help="bytes of one broadcast, up to 8GiB")
     add("--bcast-pipeline", type=_count(1024), metavar="N", help="broadcasts in flight per lane")

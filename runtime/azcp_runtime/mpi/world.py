@@ -37,7 +37,7 @@ _MCA_DEFAULTS: Final = {
 _RANK_ZERO_GRACE_S: Final = 3.0
 """How long a failed rank waits for rank 0 to print its reason and end the run."""
 
-_TURN_S: Final = 2.0
+_TURN_S: Final = 4.0
 _MOST_TURNS: Final = 6
 
 _BEAT_EVERY_S: Final = 1.0
