@@ -14,6 +14,7 @@ from azcp_runtime.contract import AzcpError, ExitCode, InterruptedRunError
 from azcp_runtime.mpi.launch import check_world_size, is_first, launched_by_mpi
 from azcp_runtime.mpi.ranks import PeerFailedError, Ranks
 from azcp_runtime.options import Options, parse_options
+from azcp_runtime.scrub import scrub
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -24,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         ranks = _join(options, env)
     except AzcpError as error:
         if is_first(env):
-            print(f"azcp-distribute: {error}", file=sys.stderr)
+            print(scrub(f"azcp-distribute: {error}", env), file=sys.stderr)
         return error.exit_code
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _interrupted)
@@ -60,7 +61,7 @@ def _join(options: Options, env: Mapping[str, str]) -> Ranks:
 def _end(ranks: Ranks, reason: str, code: int) -> NoReturn:
     seat = ranks.seat
     where = f" rank {seat.rank} on {seat.host}:" if seat.size > 1 and code != ExitCode.USAGE else ""
-    ranks.fail(f"azcp-distribute:{where} {reason}", code)
+    ranks.fail(scrub(f"azcp-distribute:{where} {reason}", os.environ), code)
 
 
 def _interrupted(number: int, _frame: FrameType | None) -> NoReturn:

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from azure.core.exceptions import AzureError, HttpResponseError
-from azure.storage.blob import BlobProperties, ContainerClient
+from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError
+from azure.storage.blob import BlobProperties, ContainerClient, ExponentialRetry
 
 from azcp_runtime.azure.credential import Secret, sdk_credential
 from azcp_runtime.azure.refusals import remedy_for
-from azcp_runtime.contract import ListError
+from azcp_runtime.contract import ENV_ACCOUNT_KEY, ENV_SAS, ListError
 from azcp_runtime.source.listing import Entry
 from azcp_runtime.source.location import BlobLocation
 from azcp_runtime.source.names import shown
@@ -66,7 +66,13 @@ def _asked(location: BlobLocation, container: ContainerClient, entry: Entry) -> 
 
 def _container(location: BlobLocation, secret: Secret) -> ContainerClient:
     credential: Any = sdk_credential(secret, location.account)
-    return ContainerClient(location.account_url, location.container, credential=credential)
+    return ContainerClient(
+        location.account_url,
+        location.container,
+        credential=credential,
+        # The SDK's own first wait is 15 s; a wrong host name should be told sooner.
+        retry_policy=ExponentialRetry(initial_backoff=1, increment_base=2, retry_total=5),
+    )
 
 
 def _entry(properties: BlobProperties, prefix: str) -> Entry:
@@ -93,7 +99,10 @@ def _list_error(location: BlobLocation, error: AzureError) -> ListError:
         )
         return ListError(f"cannot list {location}: HTTP {error.status_code} {code}".rstrip(), remedy=remedy)
     first_line = str(error).strip().partition("\n")[0]
-    return ListError(f"cannot list {location}: {type(error).__name__}: {first_line}")
+    remedy = ""
+    if isinstance(error, ClientAuthenticationError):
+        remedy = f"set {ENV_SAS} or {ENV_ACCOUNT_KEY}, sign in with az login, or use --auth anonymous"
+    return ListError(f"cannot list {location}: {type(error).__name__}: {first_line}", remedy=remedy)
 
 
 def _text(code: object) -> str:

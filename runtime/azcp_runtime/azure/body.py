@@ -178,6 +178,11 @@ class _SlotTransport:
         try:
             head = wire.get(target, dict(request.headers))
         except WireError as error:
+            if isinstance(error.__cause__, ssl.SSLCertVerificationError):
+                raise DownloadError(
+                    f"the certificate of {url.hostname} is not trusted: {error.__cause__.verify_message}",
+                    remedy="set SSL_CERT_FILE or REQUESTS_CA_BUNDLE to the CA's bundle",
+                ) from None
             kind = ServiceResponseError if error.reached else ServiceRequestError
             raise kind(f"{type(error.__cause__).__name__}: {error.__cause__}") from None
         if head.status in (_OK, _PARTIAL):

@@ -86,9 +86,12 @@ class BodyRetryPolicy(RetryPolicy[Any, Any]):
                 settings[name] = self.total_retries
             settings["history"].clear()
             settings.update(seen=sink.filled, since=time.monotonic())
-        status = response.http_response.status_code if isinstance(response, PipelineResponse) else None
+        status, after = None, 0.0
+        if isinstance(response, PipelineResponse):
+            status = response.http_response.status_code
+            after = self.get_retry_after(response) or 0.0
         self._retries.count(status)
-        in_time = time.monotonic() - settings["since"] < self._retry_time_s
+        in_time = time.monotonic() + after - settings["since"] < self._retry_time_s
         return bool(super().increment(settings, response=response, error=error)) and in_time
 
     def get_backoff_time(self, settings: dict[str, Any]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import mmap
 import os
 import stat
@@ -28,8 +29,8 @@ def prepare(dest: Path) -> None:
         PreflightError: it is missing, no folder, or cannot be written.
     """
     try:
-        if not dest.exists():
-            dest.mkdir()
+        # Several ranks of one node do this at the same time.
+        dest.mkdir(exist_ok=True)
         state = dest / STATE_DIR
         state.mkdir(exist_ok=True)
         if not state.is_dir():
@@ -47,6 +48,29 @@ def prepare(dest: Path) -> None:
     except OSError as error:
         remedy = "mount it writable" if error.errno == errno.EROFS else "the user of this process must own it"
         raise PreflightError(f"cannot write to {dest}: {error.strerror}", remedy=remedy) from error
+
+
+def lock(dest: Path) -> int:
+    """Keep other runs out of a destination as long as this process lives; a descriptor to keep open.
+
+    Raises:
+        PreflightError: another run is writing there.
+    """
+    descriptor = os.open(
+        dest / STATE_DIR / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+    )
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(descriptor)
+        raise PreflightError(
+            f"another run is writing to {dest}", remedy="wait for it or end it, or choose another DEST"
+        ) from error
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP):
+            os.close(descriptor)
+            raise PreflightError(f"cannot lock {dest}: {error.strerror}") from error
+    return descriptor
 
 
 def direct_works(dest: Path) -> bool:

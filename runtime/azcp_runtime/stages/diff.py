@@ -11,7 +11,7 @@ from pathlib import Path
 
 from azcp_runtime.contract import STATE_DIR, PreflightError
 from azcp_runtime.disk.holdings import held_files
-from azcp_runtime.disk.probe import allocated_bytes, check_obstacles, check_space, direct_works, prepare
+from azcp_runtime.disk.probe import allocated_bytes, check_obstacles, check_space, direct_works, lock, prepare
 from azcp_runtime.disk.tree import partial_path
 from azcp_runtime.mpi.ranks import Ranks
 from azcp_runtime.options import Options
@@ -30,11 +30,13 @@ class Destination:
         path: where its files go.
         held: one byte per file, 1 where this node has it.
         direct: whether files are written with O_DIRECT.
+        lock: the descriptor that keeps other runs out; -1 where another rank of the node has it.
     """
 
     path: Path
     held: bytearray
     direct: bool
+    lock: int
 
 
 def diff_stage(
@@ -50,10 +52,11 @@ def diff_stage(
     if not direct and not options.no_bcast_direct:
         notice(f"{dest} does not take direct writes: writing through the page cache")
     _refuse_shared(ranks, dest)
+    held_lock = lock(dest) if ranks.seat.rail == 0 else -1
     check_obstacles(dest, listing.names)
     held = held_files(dest, listing, options.compare, options.filelist)
     check_space(dest, _needed_bytes(dest, listing, held))
-    return _exchange(ranks, held), Destination(dest, held, direct)
+    return _exchange(ranks, held), Destination(dest, held, direct, held_lock)
 
 
 def plain_diff(ranks: Ranks, listing: Listing) -> Diff:

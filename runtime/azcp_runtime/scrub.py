@@ -1,0 +1,34 @@
+"""Secrets are cut out of every line before it is printed.
+
+Exceptions of HTTP libraries repeat whole URLs, and with a SAS the URL is the key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import quote
+
+from azcp_runtime.contract import ENV_ACCOUNT_KEY, ENV_SAS
+
+_HIDDEN: Final = "***"
+_PATTERNS: Final = (
+    re.compile(r"(?i)(\bsig=)[^&\s\"'<>)\]]+"),
+    re.compile(r"(?i)(\b(?:AccountKey|SharedAccessSignature)=)[^;\s\"']+"),
+    re.compile(r"(?i)(\bSharedKey [^:\s]+:)[A-Za-z0-9+/=]+"),
+    re.compile(r"(?i)(\bBearer )[A-Za-z0-9._~+/=-]+"),
+)
+_SHORTEST: Final = 8
+"""A shorter value in the environment is no secret, and hiding it would garble the message."""
+
+
+def scrub(text: str, env: Mapping[str, str]) -> str:
+    """The text without signatures, keys and tokens."""
+    for name in (ENV_ACCOUNT_KEY, ENV_SAS):
+        value = env.get(name, "").strip()
+        if len(value) >= _SHORTEST:
+            text = text.replace(value, _HIDDEN).replace(quote(value, safe=""), _HIDDEN)
+    for pattern in _PATTERNS:
+        text = pattern.sub(rf"\1{_HIDDEN}", text)
+    return text
