@@ -12,7 +12,7 @@ import pytest
 from azcp_runtime.contract import PARTIAL_PREFIX, PreflightError, WriteError
 from azcp_runtime.disk.commit import Committer
 from azcp_runtime.disk.descriptors import Descriptors
-from azcp_runtime.disk.probe import check_obstacles, check_space, direct_works, prepare
+from azcp_runtime.disk.probe import check_obstacles, check_space, direct_works, lock, prepare
 from azcp_runtime.disk.tree import Tree, partial_path
 from azcp_runtime.plan.chunks import ALIGN
 
@@ -143,6 +143,15 @@ def test_obstacles_of_both_kinds_are_named_together(tmp_path: Path) -> None:
 def test_less_space_than_needed_is_refused_with_both_figures(tmp_path: Path) -> None:
     with pytest.raises(PreflightError, match=r"free, 1024.0 TiB are needed"):
         check_space(tmp_path, 1 << 50)
+
+
+def test_a_second_run_in_the_same_destination_is_refused(tmp_path: Path) -> None:
+    prepare(tmp_path)
+    first = lock(tmp_path)
+    with pytest.raises(PreflightError, match="another run is writing"):
+        lock(tmp_path)
+    os.close(first)
+    os.close(lock(tmp_path))
 
 
 def test_a_link_planted_as_a_partial_is_not_followed(tmp_path: Path) -> None:

@@ -56,20 +56,16 @@ def lock(dest: Path) -> int:
     Raises:
         PreflightError: another run is writing there.
     """
-    descriptor = os.open(
-        dest / STATE_DIR / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
-    )
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
+        descriptor = os.open(dest / STATE_DIR / "lock", flags, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        os.close(descriptor)
         raise PreflightError(
             f"another run is writing to {dest}", remedy="wait for it or end it, or choose another DEST"
         ) from error
     except OSError as error:
-        if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP):
-            os.close(descriptor)
-            raise PreflightError(f"cannot lock {dest}: {error.strerror}") from error
+        raise PreflightError(f"cannot lock {dest / STATE_DIR}: {error.strerror}") from error
     return descriptor
 
 
