@@ -24,17 +24,21 @@ def list_account(location: BlobLocation, secret: Secret) -> Iterator[Entry]:
     """Every blob below the location's prefix, names cut to what follows it.
 
     Raises:
-        ListError: the account refused or could not be reached.
+        ListError: the account refused or could not be reached, or not even the folder is there.
     """
     try:
         with _container(location, secret) as container:
             found = container.list_blobs(
                 name_starts_with=location.prefix or None, include=["metadata"], results_per_page=5000
             )
+            exists = not location.prefix
             for properties in found:
+                exists = True
                 yield _entry(properties, location.prefix)
     except AzureError as error:
         raise _list_error(location, error) from None
+    if not exists:
+        raise ListError(f"nothing lies below {location}", remedy="check the container and the prefix")
 
 
 def pinned(location: BlobLocation, secret: Secret, entries: Iterable[Entry]) -> Iterator[Entry]:
@@ -71,7 +75,7 @@ def _container(location: BlobLocation, secret: Secret) -> ContainerClient:
         location.container,
         credential=credential,
         # The SDK's own first wait is 15 s; a wrong host name should be told sooner.
-        retry_policy=ExponentialRetry(initial_backoff=1, increment_base=2, retry_total=5),
+        retry_policy=ExponentialRetry(initial_backoff=1, increment_base=2, retry_total=3),
     )
 
 

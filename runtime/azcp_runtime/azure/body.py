@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import ssl
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from email.utils import formatdate
 from types import TracebackType
@@ -81,6 +82,9 @@ class BodyReader:
         limits: when to give up.
         retries: where retries are counted.
         stop: set when the run is over.
+
+    Attributes:
+        arrived_bytes: bytes of bodies so far, whole ranges or not.
     """
 
     def __init__(
@@ -101,8 +105,13 @@ class BodyReader:
             _RangePolicy(),
             *([auth] if auth else []),
         ]
-        transport: Any = _SlotTransport(location.account_url)
+        self.arrived_bytes = 0
+        transport: Any = _SlotTransport(location.account_url, self._arrived)
         self._pipeline = Pipeline[HttpRequest, _Response](transport, policies)
+
+    def _arrived(self, count: int) -> None:
+        # Threads may lose an addition; the sum only has to change when bytes come.
+        self.arrived_bytes += count
 
     def read(self, blob: Entry, offset: int, into: memoryview) -> None:
         """Fill ``into`` with the blob's bytes from offset on.
@@ -156,7 +165,8 @@ class _Response:
 class _SlotTransport:
     """The end of the pipeline: one connection a thread, bodies straight into the sink's buffer."""
 
-    def __init__(self, account_url: str) -> None:
+    def __init__(self, account_url: str, arrived: Callable[[int], None]) -> None:
+        self._arrived = arrived
         url = urlsplit(account_url)
         self._endpoint = f"{url.scheme}://{url.netloc}"
         self._tls: ssl.SSLContext | None = tls_context() if url.scheme == "https" else None
@@ -198,7 +208,7 @@ class _SlotTransport:
         except AzureError:
             wire.close()
             raise
-        count = head.read_into(sink.view[sink.filled : sink.filled + expected])
+        count = head.read_into(sink.view[sink.filled : sink.filled + expected], self._arrived)
         sink.filled += count
         if count < expected or head.will_close:
             wire.close()

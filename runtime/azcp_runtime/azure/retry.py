@@ -14,6 +14,7 @@ from azure.core.pipeline.policies import RetryPolicy
 
 _BACKOFF_FIRST_S: Final = 0.5
 _BACKOFF_LONGEST_S: Final = 30.0
+_LONGEST_AFTER_S: Final = 86_400.0
 _THROTTLED: Final = {503: "503", 429: "429"}
 
 
@@ -93,6 +94,14 @@ class BodyRetryPolicy(RetryPolicy[Any, Any]):
         self._retries.count(status)
         in_time = time.monotonic() + after - settings["since"] < self._retry_time_s
         return bool(super().increment(settings, response=response, error=error)) and in_time
+
+    def get_retry_after(self, response: PipelineResponse[Any, Any]) -> float | None:
+        """Seconds of a Retry-After header; None where there is none, or none that makes sense."""
+        try:
+            after = super().get_retry_after(response)
+        except (ValueError, TypeError, OverflowError):  # azure-core parses what the server sent as it is
+            return None
+        return after if after is not None and 0 <= after < _LONGEST_AFTER_S else None
 
     def get_backoff_time(self, settings: dict[str, Any]) -> float:
         """Seconds to wait: anywhere up to the exponential bound, so that ranks do not return in step."""

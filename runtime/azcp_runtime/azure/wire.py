@@ -12,6 +12,7 @@ import os
 import socket
 import ssl
 import urllib.request
+from collections.abc import Callable
 from typing import Final, cast
 from urllib.parse import urlsplit
 
@@ -46,8 +47,11 @@ class Head:
         self.chunked = bool(response.chunked)
         self.will_close = bool(response.will_close)
 
-    def read_into(self, view: memoryview) -> int:
-        """Bytes of the body put into view; fewer than its length only where the body was cut."""
+    def read_into(self, view: memoryview, arrived: Callable[[int], None]) -> int:
+        """Bytes of the body put into view; fewer than its length only where the body was cut.
+
+        ``arrived`` is told of each part: a slow body is not a stalled one.
+        """
         done = 0
         try:
             while done < len(view):
@@ -56,6 +60,7 @@ class Head:
                 if not count:
                     break
                 done += count
+                arrived(count)
         except OSError:  # a reset or a timeout: what arrived counts, the rest is asked for again
             return done
         return done

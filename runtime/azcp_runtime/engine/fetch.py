@@ -23,6 +23,13 @@ _SMALL_RUN: Final = 16
 class Source(Protocol):
     """Where the bytes of files come from."""
 
+    @property
+    def arrived_bytes(self) -> int:
+        """Bytes so far, of unfinished reads too."""
+
+    def shown(self, file: int) -> str:
+        """A file's name for messages."""
+
     def read(self, file: int, offset: int, into: memoryview) -> None:
         """Fill ``into`` from a file of the listing; raises DownloadError."""
 
@@ -101,6 +108,16 @@ class Fetchers:
         with self._changed:
             self._free.append(slot)
             self._changed.notify_all()
+
+    @property
+    def arrived_bytes(self) -> int:
+        """Bytes that have come in, of unfinished reads too."""
+        return self.totals.bytes + self._source.arrived_bytes
+
+    def reading(self) -> list[str]:
+        """Names of the files that are being read now."""
+        with self._changed:
+            return [self._source.shown(file) for file in self._active]
 
     def join(self) -> None:
         """Wait for the threads, which end when every chunk has been read."""

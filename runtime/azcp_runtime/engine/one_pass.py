@@ -22,7 +22,7 @@ from azcp_runtime.mpi.ranks import Fabric, Seat
 from azcp_runtime.plan.chunks import Lane, Plan
 
 _NAMED: Final = 4
-_OTHERS_PATIENCE: Final = 1.5
+_OTHERS_PATIENCE: Final = 3
 
 
 class Trouble:
@@ -83,6 +83,7 @@ class Parts:
         fetchers: of the own lane; None where there is none.
         writers: the writer threads.
         trouble: failures of the threads.
+        name_of: a file's name for messages.
     """
 
     seat: Seat
@@ -93,6 +94,7 @@ class Parts:
     fetchers: Fetchers | None
     writers: Writers
     trouble: Trouble
+    name_of: Callable[[int], str]
 
 
 class OnePass:
@@ -113,6 +115,7 @@ class OnePass:
         self._fetchers = parts.fetchers
         self._writers = parts.writers
         self._trouble = parts.trouble
+        self._name_of = parts.name_of
         self._tick = tick
         self._stall_timeout_s = stall_timeout_s
         self._run = parts.plan.digest()[:RUN_BYTES]
@@ -210,31 +213,36 @@ class OnePass:
 
     def _watch(self, now: float) -> None:
         """Name who is waited for when nothing has moved for too long."""
-        fetched = self._fetchers.totals.bytes if self._fetchers else 0
-        moved = fetched + self._writers.totals.bytes
-        if moved != self._moved_bytes:
-            self._moved_bytes, self._moved_at = moved, now
-        # Rank 0 knows who is silent, so it speaks first; the others speak if it is rank 0 that is stopped.
+        arrived = self._fetchers.arrived_bytes if self._fetchers else 0
+        moved = arrived + self._writers.totals.bytes
+        everywhere = moved + self._fabric.moved_elsewhere(moved)
+        if everywhere != self._moved_bytes:
+            self._moved_bytes, self._moved_at = everywhere, now
+        # Rank 0 hears of everybody, so it speaks first; the others only if it is rank 0 that is stopped.
         patience = self._stall_timeout_s * (1 if self._seat.rank == 0 else _OTHERS_PATIENCE)
         if now - self._moved_at < patience:
             return
         raise BroadcastError(
-            f"nothing moved for {self._stall_timeout_s:.0f} s: {self._waited_for()}",
+            f"nothing moved for {patience:.0f} s: {self._waited_for()}",
             cause="a stopped process, a cut link, or an account that does not answer",
             remedy="look at that node; --stall-timeout sets the limit",
         )
 
     def _waited_for(self) -> str:
         here = f"rank {self._seat.rank} on {self._seat.host}"
-        silent = self._fabric.silent()
-        if silent:
+        if silent := self._fabric.silent():
             return "no sign of life from " + ", ".join(self._seat.named(rank) for rank in silent[:_NAMED])
+        if self._fetchers and (reading := self._fetchers.reading()):
+            return f"{here} reads " + ", ".join(reading[:_NAMED])
         waiting = [lane for at, lane in enumerate(self._lanes) if at != self._own and lane.missing]
         if not waiting:
-            return f"{here} waits for its own reads or writes, or for a rank that does not receive"
-        lanes = ", ".join(
-            f"rank {lane.shape.owner} on {self._seat.hosts[lane.shape.owner // self._seat.rails]}"
-            f" ({len(lane.missing)} of {lane.shape.chunks} chunks missing)"
-            for lane in waiting[:_NAMED]
+            return f"{here} waits for its own writes, or for a rank that does not receive"
+        return f"{here} waits for " + ", ".join(self._missing_of(lane) for lane in waiting[:_NAMED])
+
+    def _missing_of(self, lane: LaneState) -> str:
+        owner, plan = lane.shape.owner, self._plan
+        first = self._name_of(plan.file[plan.chunk_start[min(lane.missing)]])
+        return (
+            f"rank {owner} on {self._seat.hosts[owner // self._seat.rails]} "
+            f"({len(lane.missing)} of {lane.shape.chunks} chunks missing, the first of {first})"
         )
-        return f"{here} waits for {lanes}"

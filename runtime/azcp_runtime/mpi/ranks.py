@@ -70,6 +70,9 @@ class Fabric(Protocol):
     def completed(self) -> list[Slot]:
         """Slots whose broadcast has ended here since the last call; also moves all that is on its way."""
 
+    def moved_elsewhere(self, here: int) -> int:
+        """Tell rank 0 how many bytes have moved here; on rank 0, how many it has heard of; elsewhere 0."""
+
     def silent(self) -> list[int]:
         """On rank 0 the ranks (of the world) that give no sign of life any more; elsewhere none."""
 

@@ -67,6 +67,10 @@ class _NoFabric:
         """Nothing was on its way."""
         return []
 
+    def moved_elsewhere(self, here: int) -> int:  # noqa: ARG002 - there is nobody to tell
+        """Nothing moves elsewhere."""
+        return 0
+
     def silent(self) -> list[int]:
         """Nobody else is there."""
         return []

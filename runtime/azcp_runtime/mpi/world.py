@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import struct
 import sys
 import time
 from array import array
@@ -41,6 +42,7 @@ _TURN_S: Final = 4.0
 _MOST_TURNS: Final = 6
 
 _BEAT_EVERY_S: Final = 1.0
+_BEAT: Final = struct.Struct("<Q")
 _BEAT_TAG: Final = 0
 """Of a sign of life; the tag of a failure is its exit code, which is never 0."""
 
@@ -66,7 +68,8 @@ class World:
         self._rail = self._world.Split(self._seat.rail, self._seat.node)
         self._node = self._world.Split(self._seat.node, self._seat.rail)
         self._tell = self._world.Dup()
-        self._heard: dict[int, float] = {}
+        self._heard: dict[int, tuple[float, int]] = {}
+        self.moved = 0
         self._beat: Request = MPI.REQUEST_NULL
         self._beat_at = 0.0
 
@@ -157,23 +160,30 @@ class World:
         now = time.monotonic()
         if self._seat.rank != 0:
             if now >= self._beat_at and self._beat.Test():
-                self._beat = self._tell.Isend([b"!", self._mpi.BYTE], dest=0, tag=_BEAT_TAG)
+                beat = [_BEAT.pack(self.moved), self._mpi.BYTE]
+                self._beat = self._tell.Isend(beat, dest=0, tag=_BEAT_TAG)
                 self._beat_at = now + _BEAT_EVERY_S
             return
         status = self._mpi.Status()
         while self._tell.Iprobe(self._mpi.ANY_SOURCE, self._mpi.ANY_TAG, status):
             text = bytearray(status.Get_count(self._mpi.BYTE))
             self._tell.Recv([text, self._mpi.BYTE], status.Get_source(), status.Get_tag())
-            self._heard[status.Get_source()] = now
-            if status.Get_tag() != _BEAT_TAG:
+            if status.Get_tag() == _BEAT_TAG:
+                self._heard[status.Get_source()] = (now, _BEAT.unpack(text)[0])
+            else:
                 raise PeerFailedError(text.decode("utf-8", "replace"), status.Get_tag())
+
+    def moved_elsewhere(self, here: int) -> int:
+        """What the other ranks said they have moved; rank 0 is told what moved here."""
+        self.moved = here
+        return sum(moved for _, moved in self._heard.values())
 
     def silent(self) -> list[int]:
         """On rank 0: the ranks that have not been heard of for several beats."""
         if self._seat.rank != 0:
             return []
         since = time.monotonic() - 3 * _BEAT_EVERY_S
-        return [rank for rank in range(1, self._seat.size) if self._heard.get(rank, 0.0) < since]
+        return [rank for rank in range(1, self._seat.size) if self._heard.get(rank, (0.0, 0))[0] < since]
 
     def _wait(self, request: Request) -> None:
         backoff = Backoff()
@@ -250,6 +260,10 @@ class _Lanes:
             self._requests[at], self._slots[at] = self._requests[-1], self._slots[-1]
             del self._requests[-1], self._slots[-1]
         return whole
+
+    def moved_elsewhere(self, here: int) -> int:
+        """What the world says."""
+        return self._world.moved_elsewhere(here)
 
     def silent(self) -> list[int]:
         """What the world says."""

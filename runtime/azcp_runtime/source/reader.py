@@ -11,11 +11,17 @@ from azcp_runtime.engine.pace import Pace
 from azcp_runtime.plan.presence import AZURE
 from azcp_runtime.source.directory import read_file
 from azcp_runtime.source.listing import Entry, Listing
-from azcp_runtime.source.names import local_path
+from azcp_runtime.source.names import local_path, shown
 
 
 class BlobReader(Protocol):
-    """Reads ranges of blobs."""
+    """Reads ranges of blobs.
+
+    Attributes:
+        arrived_bytes: bytes so far, of unfinished ranges too.
+    """
+
+    arrived_bytes: int
 
     def read(self, blob: Entry, offset: int, into: memoryview) -> None:
         """Fill ``into``; raises DownloadError."""
@@ -26,10 +32,12 @@ class DirectoryReader:
 
     def __init__(self, root: Path) -> None:
         self._root = os.fsencode(root)
+        self.arrived_bytes = 0
 
     def read(self, blob: Entry, offset: int, into: memoryview) -> None:
         """Fill ``into`` from a file; raises DownloadError."""
         read_file(os.path.join(self._root, blob.name), blob.name, blob.etag, offset, into)
+        self.arrived_bytes += len(into)
 
 
 class OriginReader:
@@ -51,6 +59,15 @@ class OriginReader:
         self._source = source
         self._dest = os.fsencode(dest)
         self._pace = pace
+
+    @property
+    def arrived_bytes(self) -> int:
+        """Bytes that have come from the source so far, of unfinished reads too."""
+        return self._source.arrived_bytes
+
+    def shown(self, file: int) -> str:
+        """A file's name for messages."""
+        return shown(self._listing.names[file])
 
     def read(self, file: int, offset: int, into: memoryview) -> None:
         """Fill ``into`` from a file of the listing; raises DownloadError."""

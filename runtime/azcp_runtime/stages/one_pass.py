@@ -112,6 +112,7 @@ class Pass:
             self._fetchers,
             self._writers,
             self._trouble,
+            self._work.reader.shown,
         )
         loop = OnePass(parts, self._watch.tick, self._work.options.stall_timeout)
         self._watch.follow(loop.totals)
