@@ -80,9 +80,14 @@ def test_a_partial_name_fits_beside_the_longest_name(tmp_path: Path) -> None:
     assert (tmp_path / ("x" * 255)).read_bytes() == b"abc"
 
 
-def test_two_names_never_share_a_partial() -> None:
-    assert partial_path(b"/d/a") != partial_path(b"/d/b")
-    assert os.path.basename(partial_path(b"/d/a")).startswith(PARTIAL_PREFIX.encode())
+def test_no_two_names_share_a_partial_and_each_fits() -> None:
+    long = b"x" * 255
+    disguised = os.path.basename(partial_path(b"/d/" + long)).removeprefix(PARTIAL_PREFIX.encode())
+    names = [b"a", b"b", b"y" * 200, b"y" * 201, b"y" * 202, long, disguised]
+    partials = {partial_path(b"/d/" + name) for name in names}
+    assert len(partials) == len(names)
+    assert all(os.path.basename(path).startswith(PARTIAL_PREFIX.encode()) for path in partials)
+    assert max(len(os.path.basename(path)) for path in partials) <= 255
 
 
 def test_idle_descriptors_are_closed_when_there_are_too_many(tmp_path: Path) -> None:
@@ -138,6 +143,13 @@ def test_obstacles_of_both_kinds_are_named_together(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(PreflightError, match="file is not a folder; folder is a folder"):
         check_obstacles(tmp_path, [b"file/x", b"folder"])
+
+
+def test_a_file_above_the_folder_of_a_file_is_an_obstacle(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b").write_text("x")
+    with pytest.raises(PreflightError, match="a/b is not a folder"):
+        check_obstacles(tmp_path, [b"a/b/c/d", b"a/e/f"])
 
 
 def test_less_space_than_needed_is_refused_with_both_figures(tmp_path: Path) -> None:

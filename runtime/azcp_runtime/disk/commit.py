@@ -9,12 +9,16 @@ from __future__ import annotations
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable
 from typing import Final
 
 from azcp_runtime.contract import WriteError
 from azcp_runtime.disk.tree import Tree
 from azcp_runtime.source.names import shown
+
+_GATHER_S: Final = 0.5
+"""How long small files wait for company: each syncfs costs a commit of the journal."""
 
 _FEW: Final = 8
 """Up to so many files an fsync of each is cheaper than one of the whole file system."""
@@ -34,8 +38,9 @@ class Committer:
         self._files: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self._folders: set[bytes] = set()
         self._thread = threading.Thread(target=self._work, name="commit", daemon=True)
-        self._thread.start()
         self.committed = 0
+        self.cpu_s = 0.0
+        self._thread.start()
 
     def add(self, file: int) -> None:
         """Every byte of a file's partial is written."""
@@ -50,17 +55,33 @@ class Committer:
         return not self._thread.is_alive()
 
     def _work(self) -> None:
+        began = time.thread_time()
         try:
-            open_ended = True
-            while open_ended:
-                batch = [self._files.get()]
-                while not self._files.empty():
-                    batch.append(self._files.get())
-                open_ended = batch[-1] is not None
-                self._commit([file for file in batch if file is not None])
+            is_open = True
+            while is_open:
+                batch, is_open = self._gather()
+                self._commit(batch)
             self._sync_folders()
         except Exception as error:  # noqa: BLE001 - the main thread raises it
             self._fail(error)
+        finally:
+            self.cpu_s = time.thread_time() - began
+
+    def _gather(self) -> tuple[list[int], bool]:
+        """What comes within a moment of the first file, and whether more may come."""
+        batch: list[int] = []
+        until = float("inf")
+        while (left := until - time.monotonic()) > 0:
+            try:
+                file = self._files.get(timeout=None if not batch else left)
+            except queue.Empty:
+                break
+            if file is None:
+                return batch, False
+            if not batch:
+                until = time.monotonic() + _GATHER_S
+            batch.append(file)
+        return batch, True
 
     def _commit(self, batch: list[int]) -> None:
         if len(batch) > _FEW:
@@ -70,7 +91,7 @@ class Committer:
                 self._tree.sync_file(file)
         for file in batch:
             self._tree.publish(file)
-            self._folders.add(os.path.dirname(self._tree.target(file)))
+            self._folders.add(self._tree.target(file).rpartition(b"/")[0])
         self.committed += len(batch)
 
     def _sync_folders(self) -> None:

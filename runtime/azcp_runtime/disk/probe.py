@@ -99,14 +99,19 @@ def check_space(dest: Path, needed: int) -> None:
     Raises:
         PreflightError: less is free than needed, in bytes.
     """
-    disk = os.statvfs(dest)
-    free = disk.f_bavail * disk.f_frsize
+    free = free_bytes(dest)
     if needed > free:
         raise PreflightError(
             f"{dest} has {format_size(free)} free, {format_size(needed)} are needed",
             cause="the wrong disk, or data of another run",
             remedy="free space there, or choose another DEST",
         )
+
+
+def free_bytes(dest: Path) -> int:
+    """What this user may still write there."""
+    disk = os.statvfs(dest)
+    return disk.f_bavail * disk.f_frsize
 
 
 def check_obstacles(dest: Path, names: Sequence[bytes]) -> None:
@@ -134,12 +139,25 @@ def allocated_bytes(path: bytes) -> int:
 
 def _obstacles(root: bytes, names: Sequence[bytes]) -> Iterator[str]:
     paths = [local_path(name) for name in names]
-    for folder in sorted({os.path.dirname(path) for path in paths} - {b""}):
-        if (mode := _mode(os.path.join(root, folder))) and not stat.S_ISDIR(mode):
-            yield f"{shown(folder)} is not a folder"
+    present = {b""}
+    # Sorted, a folder comes before those in it: below one that is not there nothing needs a look.
+    for folder in sorted({above for path in paths for above in _folders_above(path)}):
+        if folder.rpartition(b"/")[0] in present and (mode := _mode(os.path.join(root, folder))):
+            present.add(folder)
+            if not stat.S_ISDIR(mode):
+                yield f"{shown(folder)} is not a folder"
     for path in paths:
-        if (mode := _mode(os.path.join(root, path))) and stat.S_ISDIR(mode):
-            yield f"{shown(path)} is a folder"
+        if path.rpartition(b"/")[0] in present:
+            mode = _mode(os.path.join(root, path))
+            if mode and stat.S_ISDIR(mode):
+                yield f"{shown(path)} is a folder"
+
+
+def _folders_above(path: bytes) -> Iterator[bytes]:
+    cut = path.find(b"/")
+    while cut > 0:
+        yield path[:cut]
+        cut = path.find(b"/", cut + 1)
 
 
 def _mode(path: bytes) -> int:

@@ -23,14 +23,22 @@ from azcp_runtime.source.names import local_path, shown
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 _libc.fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
 _NOT_SUPPORTED: Final = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+_PREFIX: Final = PARTIAL_PREFIX.encode()
+_LONGEST_PREFIXED: Final = 200
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 def partial_path(target: bytes) -> bytes:
-    """Where a file is written until it is whole; the same for every run, and never too long a name."""
-    folder, name = os.path.split(target)
-    digest = hashlib.blake2b(name, digest_size=12).hexdigest()
-    return os.path.join(folder, f"{PARTIAL_PREFIX}{digest}".encode())
+    """Where a file is written until it is whole: beside it, and the same for every run.
+
+    A name too long for the prefix is replaced by its digest, padded to a length that no short name
+    reaches, so that no two files ever share a partial.
+    """
+    folder, slash, name = target.rpartition(b"/")
+    if len(name) > _LONGEST_PREFIXED:
+        digest = hashlib.blake2b(name, digest_size=16).hexdigest().encode()
+        name = digest.ljust(_LONGEST_PREFIXED + 1, b"-")
+    return folder + slash + _PREFIX + name
 
 
 class Tree:
@@ -53,17 +61,17 @@ class Tree:
         direct: bool,
         notice: Callable[[str], None],
     ) -> None:
-        self._root = os.fsencode(root)
+        self._root = os.path.join(os.fsencode(root), b"")
         self._names = names
         self._sizes = sizes
         self._notice = notice
-        self._made = {self._root}
+        self._made = {self._root[:-1]}
         self._lock = threading.Lock()
         self.direct = direct
 
     def target(self, file: int) -> bytes:
         """The final path of a file."""
-        return os.path.join(self._root, local_path(self._names[file]))
+        return self._root + local_path(self._names[file])
 
     def open_partial(self, file: int, *, direct: bool) -> int:
         """Open a file's partial at its full size, made with its folders where needed.
@@ -72,7 +80,7 @@ class Tree:
             WriteError: the disk is full, read-only, or something else is in the way.
         """
         path = partial_path(self.target(file))
-        self._make_folder(os.path.dirname(path))
+        self._make_folder(path.rpartition(b"/")[0])
         try:
             descriptor = self._open(path, direct=direct)
             try:
@@ -101,7 +109,7 @@ class Tree:
     def write_whole(self, file: int, data: memoryview) -> None:
         """Write a small file in one go."""
         path = partial_path(self.target(file))
-        self._make_folder(os.path.dirname(path))
+        self._make_folder(path.rpartition(b"/")[0])
         try:
             descriptor = os.open(path, _CREATE | os.O_TRUNC, 0o666)
             try:

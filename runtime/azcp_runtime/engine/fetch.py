@@ -107,7 +107,7 @@ class Fetchers:
         """A slot whose chunk has been sent and written may take the next one."""
         with self._changed:
             self._free.append(slot)
-            self._changed.notify_all()
+            self._changed.notify()  # one thread cuts the next chunk and wakes as many as it has reads
 
     @property
     def arrived_bytes(self) -> int:
@@ -175,7 +175,7 @@ class Fetchers:
         if run:
             self._blocks.append(run)
         slot.pending = len(self._blocks)
-        self._changed.notify_all()
+        self._changed.notify(len(self._blocks) - 1)
 
     def _done(self, run: list[Block]) -> None:
         slot = run[0].slot

@@ -26,7 +26,7 @@ class RankTotals:
         cpu_seconds: of the whole process.
         cpu_fetch_seconds: of the fetcher threads.
         cpu_bcast_seconds: of the main thread in the pass, which alone calls MPI.
-        cpu_write_seconds: of the writer threads.
+        cpu_write_seconds: of the writer threads and the one that commits.
         max_rss_bytes: the largest resident set.
         retries: in the order of Retries.CLASSES.
         samples: cumulative bytes over time.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from email.utils import format_datetime, parsedate_to_datetime
+from functools import lru_cache
 from pathlib import Path
 
 from azcp_runtime.contract import ListError
@@ -68,6 +69,7 @@ def _entry(fields: list[bytes], where: str) -> Entry:
     )
 
 
+@lru_cache(maxsize=4096)  # a data set is often uploaded within few seconds
 def _seconds(text: str, where: str) -> int:
     try:
         moment = parsedate_to_datetime(text) if "," in text else datetime.fromisoformat(text)

@@ -11,7 +11,15 @@ from pathlib import Path
 
 from azcp_runtime.contract import STATE_DIR, PreflightError
 from azcp_runtime.disk.holdings import held_files
-from azcp_runtime.disk.probe import allocated_bytes, check_obstacles, check_space, direct_works, lock, prepare
+from azcp_runtime.disk.probe import (
+    allocated_bytes,
+    check_obstacles,
+    check_space,
+    direct_works,
+    free_bytes,
+    lock,
+    prepare,
+)
 from azcp_runtime.disk.tree import partial_path
 from azcp_runtime.mpi.ranks import Ranks
 from azcp_runtime.options import Options
@@ -55,7 +63,7 @@ def diff_stage(
     held_lock = lock(dest) if ranks.seat.rail == 0 else -1
     check_obstacles(dest, listing.names)
     held = held_files(dest, listing, options.compare, options.filelist)
-    check_space(dest, _needed_bytes(dest, listing, held))
+    _check_space(dest, listing, held)
     return _exchange(ranks, held), Destination(dest, held, direct, held_lock)
 
 
@@ -74,14 +82,17 @@ def _exchange(ranks: Ranks, held: Sequence[int]) -> Diff:
     return classify(ranks.reduce(nearest, "min"), ranks.reduce(counts, "sum"), seat.nodes)
 
 
-def _needed_bytes(dest: Path, listing: Listing, held: Sequence[int]) -> int:
+def _check_space(dest: Path, listing: Listing, held: Sequence[int]) -> None:
+    missing = sum(size for size, has in zip(listing.sizes, held, strict=True) if not has)
+    if missing <= free_bytes(dest):
+        return
+    # What a replaced file or a partial of an earlier run occupies is had again.
     root, needed = os.fsencode(dest), 0
     for file, size in enumerate(listing.sizes):
         if not held[file]:
             target = os.path.join(root, local_path(listing.names[file]))
-            # What a replaced file or a partial of an earlier run occupies is had again.
             needed += max(0, size - allocated_bytes(target) - allocated_bytes(partial_path(target)))
-    return needed
+    check_space(dest, needed)
 
 
 def _refuse_shared(ranks: Ranks, dest: Path) -> None:

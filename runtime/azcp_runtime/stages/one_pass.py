@@ -30,6 +30,7 @@ from azcp_runtime.source.reader import OriginReader
 from azcp_runtime.stages.diff import Destination
 
 _MOST_CONNECTIONS_PER_NODE: Final = 300
+_FEWEST_FETCHERS: Final = 4
 _CONNECTIONS_PER_CPU: Final = 16
 _MOST_WRITERS: Final = 8
 _SMALLEST_BLOCK: Final = 1 << 20
@@ -170,8 +171,15 @@ class Pass:
         options, seat = self._work.options, self._ranks.seat
         lane = self._lanes[self._own]
         block = options.block_size or max(_SMALLEST_BLOCK, min(_LARGEST_BLOCK, lane.shape.payload_bytes // 8))
-        threads = options.concurrency or min(
-            _CONNECTIONS_PER_CPU * cpus() // seat.rails or 1, _MOST_CONNECTIONS_PER_NODE // seat.rails
+        # No more threads than reads that the slots have room for: idle ones fight for the lock.
+        reads = len(lane.slots) * -(-lane.shape.payload_bytes // block)
+        threads = options.concurrency or max(
+            _FEWEST_FETCHERS,
+            min(
+                reads,
+                _CONNECTIONS_PER_CPU * cpus() // seat.rails,
+                _MOST_CONNECTIONS_PER_NODE // seat.rails,
+            ),
         )
         return Fetchers(
             self._work.plan,
@@ -201,7 +209,7 @@ class Pass:
             cpu_seconds=usage.ru_utime + usage.ru_stime,
             cpu_fetch_seconds=fetch.cpu_s if fetch else 0.0,
             cpu_bcast_seconds=loop.totals.cpu_s,
-            cpu_write_seconds=self._writers.totals.cpu_s,
+            cpu_write_seconds=self._writers.totals.cpu_s + self._committer.cpu_s,
             max_rss_bytes=usage.ru_maxrss * 1024,
             retries=self._work.retries(),
             samples=self._watch.columns(),
