@@ -62,18 +62,18 @@ def _ssl_socket(url: str, certificate: str) -> Connect:
 
 def _azcp_runtime(url: str, certificate: str) -> Connect:
     from azcp_runtime.azure.account import list_account
-    from azcp_runtime.azure.body import BodyReader, RetryLimits
+    from azcp_runtime.azure.body import BodyReader
     from azcp_runtime.azure.credential import ANONYMOUS, Secret
-    from azcp_runtime.azure.retry import Retries
+    from azcp_runtime.azure.retry import Retries, RetryLimits
     from azcp_runtime.source.location import BlobLocation, parse_source
 
     os.environ["REQUESTS_CA_BUNDLE"] = certificate
     folder, _, name = url.rpartition("/")
-    location, secret = parse_source(folder), Secret(ANONYMOUS)
+    location, secret, limits = parse_source(folder), Secret(ANONYMOUS), RetryLimits(0, 30.0)
     if not isinstance(location, BlobLocation):
         raise TypeError(f"{folder} is no Blob URL")
-    blob = next(entry for entry in list_account(location, secret) if entry.name == name.encode())
-    bodies = BodyReader(location, secret, RetryLimits(0, 30.0), Retries(), threading.Event())
+    blob = next(entry for entry in list_account(location, secret, limits) if entry.name == name.encode())
+    bodies = BodyReader(location, secret, limits, Retries(), threading.Event())
     return lambda: lambda offset_bytes, buffer: bodies.read(blob, offset_bytes, buffer)
 
 

@@ -189,9 +189,9 @@ class Run:
     ) -> tuple[BlobReader, Callable[[], list[int]]]:
         if not isinstance(location, BlobLocation):
             return DirectoryReader(location.path), lambda: [0] * len(RETRY_CLASSES)
-        from azcp_runtime.azure.body import BodyReader, RetryLimits
+        from azcp_runtime.azure.body import BodyReader
         from azcp_runtime.azure.credential import Secret
-        from azcp_runtime.azure.retry import Retries
+        from azcp_runtime.azure.retry import Retries, RetryLimits
 
         retries = Retries()
         limits = RetryLimits(self._options.max_retries, self._options.retry_time)

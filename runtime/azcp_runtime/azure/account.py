@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError
-from azure.storage.blob import BlobProperties, ContainerClient, ExponentialRetry
+from azure.storage.blob import BlobProperties, ContainerClient
 
 from azcp_runtime.azure.credential import Secret, sdk_credential
 from azcp_runtime.azure.refusals import remedy_for
+from azcp_runtime.azure.retry import ListRetryPolicy, RetryLimits
 from azcp_runtime.contract import ENV_ACCOUNT_KEY, ENV_SAS, ListError
 from azcp_runtime.source.listing import Entry
 from azcp_runtime.source.location import BlobLocation
 from azcp_runtime.source.names import shown
 
+# The SDK warns of each failed try on standard error; what matters is raised.
+logging.getLogger("azure").addHandler(logging.NullHandler())
+
 _FOLDER_MARK: Final = "hdi_isfolder"
 _PROPERTY_THREADS: Final = 16
 
 
-def list_account(location: BlobLocation, secret: Secret) -> Iterator[Entry]:
+def list_account(location: BlobLocation, secret: Secret, limits: RetryLimits) -> Iterator[Entry]:
     """Every blob below the location's prefix, names cut to what follows it.
 
     Raises:
         ListError: the account refused or could not be reached, or not even the folder is there.
     """
     try:
-        with _container(location, secret) as container:
+        with _container(location, secret, limits) as container:
             found = container.list_blobs(
                 name_starts_with=location.prefix or None, include=["metadata"], results_per_page=5000
             )
@@ -41,7 +46,9 @@ def list_account(location: BlobLocation, secret: Secret) -> Iterator[Entry]:
         raise ListError(f"nothing lies below {location}", remedy="check the container and the prefix")
 
 
-def pinned(location: BlobLocation, secret: Secret, entries: Iterable[Entry]) -> Iterator[Entry]:
+def pinned(
+    location: BlobLocation, secret: Secret, limits: RetryLimits, entries: Iterable[Entry]
+) -> Iterator[Entry]:
     """The entries, those without ETag and date replaced by what the account says of them now.
 
     Ranges of one blob are read by several ranks; without either nothing would tie them together.
@@ -49,7 +56,7 @@ def pinned(location: BlobLocation, secret: Secret, entries: Iterable[Entry]) -> 
     Raises:
         ListError: a blob is gone, or its size differs from the list's.
     """
-    with _container(location, secret) as container, ThreadPoolExecutor(_PROPERTY_THREADS) as threads:
+    with _container(location, secret, limits) as container, ThreadPoolExecutor(_PROPERTY_THREADS) as threads:
 
         def ask(entry: Entry) -> Entry:
             return entry if entry.etag or entry.modified else _asked(location, container, entry)
@@ -68,14 +75,13 @@ def _asked(location: BlobLocation, container: ContainerClient, entry: Entry) -> 
     return found
 
 
-def _container(location: BlobLocation, secret: Secret) -> ContainerClient:
+def _container(location: BlobLocation, secret: Secret, limits: RetryLimits) -> ContainerClient:
     credential: Any = sdk_credential(secret, location.account)
     return ContainerClient(
         location.account_url,
         location.container,
         credential=credential,
-        # The SDK's own first wait is 15 s; a wrong host name should be told sooner.
-        retry_policy=ExponentialRetry(initial_backoff=1, increment_base=2, retry_total=3),
+        retry_policy=ListRetryPolicy(limits),
     )
 
 

@@ -30,7 +30,7 @@ from azure.core.utils import case_insensitive_dict
 from azcp_runtime import __version__
 from azcp_runtime.azure.credential import SAS, Secret, auth_policy
 from azcp_runtime.azure.refusals import refusal
-from azcp_runtime.azure.retry import BodyRetryPolicy, Retries
+from azcp_runtime.azure.retry import BodyRetryPolicy, Retries, RetryLimits
 from azcp_runtime.azure.wire import Head, Wire, WireError, tls_context
 from azcp_runtime.contract import DownloadError
 from azcp_runtime.source.listing import Entry
@@ -65,14 +65,6 @@ class Sink:
         return self.offset + len(self.view)
 
 
-@dataclass(frozen=True, slots=True)
-class RetryLimits:
-    """When a range is given up: tries and seconds without a byte of progress."""
-
-    max_retries: int
-    retry_time_s: float
-
-
 class BodyReader:
     """Reads ranges of the blobs of one location; safe to share among threads.
 
@@ -101,7 +93,7 @@ class BodyReader:
         auth = auth_policy(secret, location.account)
         policies = [
             UserAgentPolicy(f"azcp-distribute/{__version__}"),
-            BodyRetryPolicy(limits.max_retries, limits.retry_time_s, retries, stop),
+            BodyRetryPolicy(limits, retries, stop),
             _RangePolicy(),
             *([auth] if auth else []),
         ]

@@ -6,16 +6,26 @@ import random
 import threading
 import time
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any, Final
 
 from azure.core.exceptions import AzureError
 from azure.core.pipeline import PipelineRequest, PipelineResponse
 from azure.core.pipeline.policies import RetryPolicy
+from azure.storage.blob import ExponentialRetry
 
 _BACKOFF_FIRST_S: Final = 0.5
 _BACKOFF_LONGEST_S: Final = 30.0
 _LONGEST_AFTER_S: Final = 86_400.0
 _THROTTLED: Final = {503: "503", 429: "429"}
+
+
+@dataclass(frozen=True, slots=True)
+class RetryLimits:
+    """When a request is given up: tries and seconds without a byte of progress."""
+
+    max_retries: int
+    retry_time_s: float
 
 
 class Retries:
@@ -46,24 +56,21 @@ class BodyRetryPolicy(RetryPolicy[Any, Any]):
     header is moved on by the policy behind this one, and the budget starts anew.
 
     Args:
-        max_retries: tries in a row without a byte of progress, after the first.
-        retry_time_s: seconds without a byte of progress after which there is no further try.
+        limits: tries after the first and seconds, both without a byte of progress.
         retries: where each retry is counted.
         stop: set when the run is over; ends a wait at once.
     """
 
-    def __init__(
-        self, max_retries: int, retry_time_s: float, retries: Retries, stop: threading.Event
-    ) -> None:
+    def __init__(self, limits: RetryLimits, retries: Retries, stop: threading.Event) -> None:
         super().__init__(
-            retry_total=max_retries,
-            retry_connect=max_retries,
-            retry_read=max_retries,
-            retry_status=max_retries,
+            retry_total=limits.max_retries,
+            retry_connect=limits.max_retries,
+            retry_read=limits.max_retries,
+            retry_status=limits.max_retries,
             retry_backoff_factor=_BACKOFF_FIRST_S,
             retry_backoff_max=_BACKOFF_LONGEST_S,
         )
-        self._retry_time_s = retry_time_s
+        self._retry_time_s = limits.retry_time_s
         self._retries = retries
         self._stop = stop
 
@@ -121,3 +128,46 @@ class BodyRetryPolicy(RetryPolicy[Any, Any]):
         self._stop.wait(after + min(1.0, backoff) if after else backoff)
         if self._stop.is_set():
             raise AzureError("the run has ended")
+
+
+class ListRetryPolicy(ExponentialRetry):
+    """azure-storage-blob's policy for the listing: sooner than its first 15 s, and not for ever.
+
+    A throttled account is asked again as often as a range would be; a host that cannot be reached
+    only a few times, for it is most often misspelt; an untrusted certificate not at all.
+    """
+
+    _UNREACHED: Final = 3
+
+    def __init__(self, limits: RetryLimits) -> None:
+        few = min(self._UNREACHED, limits.max_retries)
+        super().__init__(
+            initial_backoff=1,
+            increment_base=2,
+            retry_total=limits.max_retries,
+            random_jitter_range=1,
+            retry_connect=few,
+            retry_read=few,
+            retry_status=limits.max_retries,
+        )
+        self._retry_time_s = limits.retry_time_s
+
+    def configure_retries(self, request: PipelineRequest[Any]) -> dict[str, Any]:
+        """The state of one request's retries."""
+        return super().configure_retries(request) | {"since": time.monotonic()}
+
+    def increment(
+        self,
+        settings: dict[str, Any],
+        request: PipelineRequest[Any],
+        response: PipelineResponse[Any, Any] | None = None,
+        error: AzureError | None = None,
+    ) -> bool:
+        """Whether there is another try."""
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            return False
+        in_time = time.monotonic() + self._next_wait_s(settings) - settings["since"] < self._retry_time_s
+        return bool(super().increment(settings, request, response, error)) and in_time
+
+    def _next_wait_s(self, settings: dict[str, Any]) -> float:
+        return self.initial_backoff + float(self.increment_base ** settings["count"])

@@ -80,11 +80,15 @@ def _entries(options: Options, location: Location, access: Access) -> Iterable[E
     if isinstance(location, BlobLocation):
         from azcp_runtime.azure.account import list_account, pinned
         from azcp_runtime.azure.credential import Secret
+        from azcp_runtime.azure.retry import RetryLimits
 
         secret = Secret(access.kind, access.value)
+        limits = RetryLimits(options.max_retries, options.retry_time)
         if options.shardlist:
-            return pinned(location, secret, _below(location.prefix, read_shardlist(options.shardlist)))
-        return list_account(location, secret)
+            return pinned(
+                location, secret, limits, _below(location.prefix, read_shardlist(options.shardlist))
+            )
+        return list_account(location, secret, limits)
     return read_shardlist(options.shardlist) if options.shardlist else list_directory(location.path)
 
 
