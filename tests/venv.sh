@@ -23,6 +23,6 @@ fi
 
 if [ -n "$azurite_pid" ] && ! wait "$azurite_pid"; then
     cat "$venv/azurite.log" >&2
-    echo "npm could not install Azurite; its log is above" >&2
-    exit 1
+    echo "npm could not install Azurite (its log is above): the demo and the tests do without it" >&2
+    rm -rf "$venv/azurite"
 fi

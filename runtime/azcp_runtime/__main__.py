@@ -20,6 +20,8 @@ from azcp_runtime.scrub import scrub
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code. On failure with several ranks it does not return."""
     env = os.environ
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _interrupted)
     try:
         options = parse_options(sys.argv[1:] if argv is None else argv)
         ranks = _join(options, env)
@@ -27,8 +29,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         if is_first(env):
             print(scrub(f"azcp-distribute: {error}", env), file=sys.stderr)
         return error.exit_code
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _interrupted)
     try:
         check_world_size(ranks.seat.size, options.expect_ranks, env, alone=options.no_broadcast)
         _run(options, ranks, env)
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except PeerFailedError as error:
         ranks.fail(error.line, error.code)
     except BaseException:  # noqa: BLE001 - a fault of ours: told with its traceback, and ends the other ranks
-        _end(ranks, traceback.format_exc().rstrip(), 1)
+        _end(ranks, traceback.format_exc().rstrip(), ExitCode.FAULT)
     return ExitCode.DONE
 
 
@@ -55,7 +55,7 @@ def _join(options: Options, env: Mapping[str, str]) -> Ranks:
         return Solo(env)
     from azcp_runtime.mpi.world import World
 
-    return World(env)
+    return World(env, options.stall_timeout)
 
 
 def _end(ranks: Ranks, reason: str, code: int) -> NoReturn:

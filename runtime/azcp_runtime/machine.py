@@ -6,10 +6,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-_CGROUP_LIMITS: Final = (
-    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
-)
+_CGROUPS: Final = Path("/sys/fs/cgroup")
 
 
 def cpus() -> int:
@@ -17,14 +14,46 @@ def cpus() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def available_memory() -> int:
-    """Bytes that can be had without swapping, within the container's limit."""
-    free = [_meminfo("MemAvailable")]
-    for limit, usage in _CGROUP_LIMITS:
-        most, used = _number(limit), _number(usage)
-        if most is not None and used is not None:
-            free.append(max(0, most - used))
-    return min(free)
+def available_memory(membership: str | None = None, root: Path = _CGROUPS) -> int:
+    """Bytes that can be had without swapping, within the limits of every group that this process is in.
+
+    Args:
+        membership: what /proc/self/cgroup says; read from there when None.
+        root: where the control groups are mounted.
+    """
+    if membership is None:
+        membership = Path("/proc/self/cgroup").read_text(encoding="utf-8")
+    rooms = [_meminfo("MemAvailable")]
+    for line in membership.splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers in ("", "memory") or "memory" in controllers.split(","):
+            rooms += _rooms_above(root if not controllers else root / "memory", path)
+    return min(rooms)
+
+
+def _rooms_above(mount: Path, path: str) -> list[int]:
+    """What is left below the limit of a group and of each above it; a container may see only its own."""
+    group = mount / path.lstrip("/")
+    return [room for each in (group, *group.parents) if each.is_relative_to(mount) for room in _room(each)]
+
+
+def _room(group: Path) -> list[int]:
+    limits = (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes"))
+    for limit_name, usage_name in limits:
+        limit, usage = _number(group / limit_name), _number(group / usage_name)
+        if limit is not None and usage is not None:
+            # Clean page cache counts as used, but makes room when memory is asked for.
+            return [max(0, limit - usage + _inactive_file(group))]
+    return []
+
+
+def _inactive_file(group: Path) -> int:
+    try:
+        lines = (group / "memory.stat").read_text(encoding="ascii").splitlines()
+    except OSError:  # no such controller here
+        return 0
+    fields = dict(line.split(maxsplit=1) for line in lines)
+    return int(fields.get("inactive_file", fields.get("total_inactive_file", 0)))
 
 
 def _meminfo(field: str) -> int:
@@ -34,9 +63,9 @@ def _meminfo(field: str) -> int:
     raise RuntimeError(f"/proc/meminfo has no {field}")
 
 
-def _number(path: str) -> int | None:
+def _number(path: Path) -> int | None:
     try:
-        text = Path(path).read_text(encoding="ascii").strip()
-    except OSError:  # this cgroup version is not the machine's
+        text = path.read_text(encoding="ascii").strip()
+    except OSError:  # this group has no such file
         return None
     return int(text) if text.isdigit() else None

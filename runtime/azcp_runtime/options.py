@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 
 from azcp_runtime import __version__
 from azcp_runtime.contract import ENV_SAS, UsageError
-from azcp_runtime.units import parse_rate, parse_size
+from azcp_runtime.contract.units import parse_rate, parse_size
 
 DEFAULT_MEMORY_BYTES: Final = 4 << 30
 LARGEST_CHUNK_BYTES: Final = 8 << 30
@@ -103,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"azcp-distribute {__version__}")
     parser.add_argument("source", metavar="SOURCE", help="Blob URL of a folder, or a directory")
-    parser.add_argument("dest", metavar="DEST", type=Path, help="directory on every node's own disk")
+    parser.add_argument("dest", metavar="DEST", type=_folder, help="directory on every node's own disk")
     _add_what(parser)
     _add_account(parser)
     _add_engine(parser)
@@ -174,6 +174,12 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     add("--report", type=Path, metavar="FILE", help="write a JSON report to FILE on rank 0's node")
     add("--no-progress", action="store_true", help="no progress on standard error")
     add("--stage", choices=("all", "init", "list", "diff"), default="all", help=argparse.SUPPRESS)
+
+
+def _folder(text: str) -> Path:
+    if not text:  # an unset variable in a script; Path("") would be the current folder
+        raise argparse.ArgumentTypeError("DEST is empty")
+    return Path(text)
 
 
 def _count(most: int, *, least: int = 1) -> Callable[[str], int]:

@@ -11,6 +11,7 @@ from array import array
 from pathlib import Path
 
 from azcp_runtime.contract import AzcpError, UsageError
+from azcp_runtime.contract.units import parse_size
 from azcp_runtime.options import DEFAULT_MEMORY_BYTES
 from azcp_runtime.plan.budget import Budget
 from azcp_runtime.plan.chunks import Plan
@@ -19,7 +20,6 @@ from azcp_runtime.plan.presence import AZURE
 from azcp_runtime.plan.shards import Cluster
 from azcp_runtime.source.listing import Listing, make_listing
 from azcp_runtime.source.shardlist import read_shardlist
-from azcp_runtime.units import parse_size
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from azcp_runtime.contract import ENV_PROGRESS
-from azcp_runtime.units import format_rate, format_size
+from azcp_runtime.contract.units import format_rate, format_size
 
 _LINE_EVERY_S: Final = 5.0
 _DISPLAY_EVERY_S: Final = 0.2
@@ -36,12 +35,12 @@ class Display(Protocol):
         """The pass is over."""
 
 
-def choose_display(total_bytes: int, env: Mapping[str, str], *, wanted: bool) -> Display | None:
-    """The display for rank 0's standard error, or None where progress is not wanted."""
+def choose_display(goal: Moved, env: Mapping[str, str]) -> Display | None:
+    """The display for rank 0's standard error, or None where the environment wants none."""
     kind = env.get(ENV_PROGRESS, "live" if sys.stderr.isatty() else "lines")
-    if not wanted or kind == "none":
+    if kind == "none":
         return None
-    return _Live(total_bytes) if kind == "live" else _Lines(total_bytes)
+    return _Live(goal) if kind == "live" else _Lines(goal.written)
 
 
 class _Lines:
@@ -79,7 +78,7 @@ class _Live:
 
     every_s = _DISPLAY_EVERY_S
 
-    def __init__(self, total_bytes: int) -> None:
+    def __init__(self, goal: Moved) -> None:
         from rich.console import Console
         from rich.progress import (
             BarColumn,
@@ -101,9 +100,9 @@ class _Live:
             console=console,
             auto_refresh=False,
         )
-        self._bar = self._progress.add_task("on disk", total=total_bytes)
-        self._fetch = self._progress.add_task("fetched", total=None)
-        self._receive = self._progress.add_task("received", total=None)
+        self._bar = self._progress.add_task("on disk", total=goal.written)
+        self._fetch = self._progress.add_task("fetched", total=goal.fetched)
+        self._receive = self._progress.add_task("received", total=goal.received)
         self._progress.start()
 
     def show(self, moved: Moved, seconds: float) -> None:  # noqa: ARG002 - rich keeps the time itself
@@ -145,8 +144,3 @@ class Samples:
 def percent(part: int, whole: int) -> float:
     """Part of whole in percent; all of nothing is 100."""
     return 100.0 * part / whole if whole else 100.0
-
-
-def now() -> float:
-    """The clock of the pass."""
-    return time.monotonic()

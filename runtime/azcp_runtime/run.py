@@ -6,24 +6,20 @@ import os
 import sys
 import threading
 import time
-from array import array
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from azcp_runtime.contract import ENV_SIMULATE_NODES, UsageError, WriteError
+from azcp_runtime.disk.probe import prepare
 from azcp_runtime.engine.one_pass import Trouble
 from azcp_runtime.engine.pace import Pace
 from azcp_runtime.engine.totals import RankTotals, gather_totals, span_of
 from azcp_runtime.engine.watch import Watch
-from azcp_runtime.machine import available_memory
 from azcp_runtime.mpi.ranks import Ranks
-from azcp_runtime.options import DEFAULT_MEMORY_BYTES, Options
+from azcp_runtime.options import Options
 from azcp_runtime.plan.budget import Budget
 from azcp_runtime.plan.chunks import Plan
-from azcp_runtime.plan.make import PlanRequest, make_plan
 from azcp_runtime.plan.presence import AZURE, Diff
-from azcp_runtime.plan.shards import Cluster
-from azcp_runtime.planner import spread_percent
 from azcp_runtime.progress import choose_display
 from azcp_runtime.report import write_report
 from azcp_runtime.source.listing import Listing
@@ -32,7 +28,8 @@ from azcp_runtime.source.reader import BlobReader, DirectoryReader, OriginReader
 from azcp_runtime.source.shardlist import filelist_text
 from azcp_runtime.stages.diff import Destination, diff_stage, plain_diff
 from azcp_runtime.stages.listing import Access, list_stage, source_of
-from azcp_runtime.stages.one_pass import Pass, Work, check_same_plan
+from azcp_runtime.stages.one_pass import Pass, Work, bytes_by_rail, goals
+from azcp_runtime.stages.plan import downloaders, plan_lines, plan_stage
 from azcp_runtime.summary import (
     bcast_line,
     diff_line,
@@ -43,7 +40,6 @@ from azcp_runtime.summary import (
     total_line,
     verify_line,
 )
-from azcp_runtime.units import format_size
 from azcp_runtime.verify import verify
 
 RETRY_CLASSES = ("503", "429", "5xx", "transport")
@@ -75,7 +71,8 @@ class Run:
         options, ranks = self._options, self._ranks
         if options.stage == "init":
             return
-        location = source_of(options)
+        self._check_early()
+        location = source_of(options, is_lister=self._is_root)
         listing, access = self._list(location)
         if options.stage == "list":
             return
@@ -85,12 +82,28 @@ class Run:
         diff, destination = self._diff(listing)
         if options.stage == "diff":
             return
-        plan, budget = self._plan(listing, diff)
-        check_same_plan(ranks, plan)
+        plan, budget = plan_stage(ranks, options, listing, diff)
         totals, retries = self._pass(location, access, listing, diff, destination, plan, budget)
         self._verify(destination.path, listing)
         self._filelist(listing)
         self._finish(location, totals, retries)
+
+    def _check_early(self) -> None:
+        """What would fail only at the end of the run, or after the listing."""
+        downloaders(self._options, self._ranks.seat)
+        filelist = self._options.filelist
+        if filelist and not os.access(filelist, os.R_OK):
+            raise UsageError(f"--filelist {filelist} cannot be read", remedy="it must be there on every node")
+        if not self._is_root:
+            return
+        for option, path in (
+            ("--report", self._options.report),
+            ("--save-filelist", self._options.save_filelist),
+        ):
+            if path and not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+                raise UsageError(f"{option} {path} cannot be written", remedy="choose a folder that exists")
+            if path and path.is_dir():
+                raise UsageError(f"{option} {path} is a folder", remedy="name a file")
 
     def _list(self, location: Location) -> tuple[Listing, Access]:
         began = time.monotonic()
@@ -114,24 +127,6 @@ class Run:
         self._say(diff_line(diff.peer, diff.azure, diff.skipped, seconds))
         return diff, destination
 
-    def _plan(self, listing: Listing, diff: Diff) -> tuple[Plan, Budget]:
-        options, seat = self._options, self._ranks.seat
-        memory = options.memory or min(DEFAULT_MEMORY_BYTES, available_memory() // 8 // seat.rails)
-        # The smallest node decides for all, so that every rank makes the same plan.
-        memory = self._ranks.reduce(array("Q", [memory]), "min")[0]
-        return make_plan(
-            listing.sizes,
-            diff.origin,
-            PlanRequest(
-                Cluster(seat.nodes, seat.rails, self._downloaders()),
-                memory,
-                shard_bytes=options.shard_size,
-                file_shards=options.file_shards,
-                chunk_bytes=options.bcast_chunk,
-                depth=options.bcast_pipeline,
-            ),
-        )
-
     def _pass(
         self,
         location: Location,
@@ -145,12 +140,10 @@ class Run:
         stop = threading.Event()
         source, retries = self._source(location, access, stop)
         reader = OriginReader(listing, diff.origin, source, destination.path, self._pace(stop))
-        rails = self._ranks.seat.rails
-        share = sum(lane.total_bytes for lane in plan.lanes if lane.owner % rails == self._ranks.seat.rail)
-        display = (
-            choose_display(share, self._env, wanted=not self._options.no_progress) if self._is_root else None
-        )
-        work = Work(self._options, listing, plan, budget, destination, reader, retries)
+        missing = bytes_by_rail(plan, destination.held, self._ranks.seat, len(listing))
+        wanted = self._is_root and not self._options.no_progress
+        display = choose_display(goals(plan, self._ranks.seat, sum(missing)), self._env) if wanted else None
+        work = Work(self._options, listing, plan, budget, destination, missing, reader, retries)
         mine = Pass(self._ranks, work, Watch(display), Trouble(), stop).run()
         totals = gather_totals(self._ranks, mine)
         counts = [sum(column) for column in zip(*(row.retries for row in totals), strict=True)]
@@ -159,14 +152,7 @@ class Run:
 
     def _pace(self, stop: threading.Event) -> Pace | None:
         rate = self._options.max_bandwidth
-        return Pace(rate / self._downloaders(), stop) if rate else None
-
-    def _downloaders(self) -> int:
-        size = self._ranks.seat.size
-        count = self._options.download_ranks or size
-        if count > size:
-            raise UsageError(f"--download-ranks {count} is more than the world's {size} ranks")
-        return count
+        return Pace(rate / downloaders(self._options, self._ranks.seat), stop) if rate else None
 
     def _report_pass(self, plan: Plan, diff: Diff, listing: Listing, totals: list[RankTotals]) -> None:
         if not self._is_root:
@@ -212,7 +198,8 @@ class Run:
             "seconds": seconds,
         }
         self._say(verify_line(found, seconds))
-        found.check()
+        if self._is_root:  # it alone knows which nodes differ; the others wait for it in the end
+            found.check()
 
     def _filelist(self, listing: Listing) -> None:
         began, entries = time.monotonic(), None
@@ -254,31 +241,27 @@ class Run:
 
     def _dry_run(self, listing: Listing) -> None:
         diff = plain_diff(self._ranks, listing)
-        plan, budget = self._plan(listing, diff)
-        seat = self._ranks.seat
-        self._say(f"[plan] {len(listing)} files, {listing.total_bytes} bytes, {plan.shards} shards")
-        self._say(
-            f"[plan] {len(plan.lanes)} owners on {seat.nodes} nodes x {seat.rails} rails, "
-            f"spread {spread_percent(plan):.2f}%"
-        )
-        self._say(
-            f"[plan] chunks of {format_size(budget.chunk_bytes)}, "
-            f"{budget.own_slots} + {budget.lane_slots} slots, "
-            f"{format_size(budget.memory_bytes)} per rank"
-        )
-        for lane in plan.lanes:
-            self._say(f"[plan] rank {lane.owner}: {lane.total_bytes} bytes in {lane.chunks} chunks")
+        plan, budget = plan_stage(self._ranks, self._options, listing, diff)
+        for line in plan_lines(self._ranks.seat, listing, plan, budget):
+            self._say(line)
 
     def _dest(self) -> Path:
         """This node's destination: DEST, or a folder of its own in it where nodes are simulated."""
         dest = Path(os.path.abspath(self._options.dest))
         if not self._env.get(ENV_SIMULATE_NODES):
             return dest
+        prepare(dest)
         return dest / f"node{self._ranks.seat.node}"
 
     def _say(self, line: str) -> None:
-        if self._is_root:
+        if not self._is_root:
+            return
+        try:
             print(line, flush=True)
+        except OSError as error:
+            # Nobody reads the summary any more; the data still has to arrive.
+            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the process ends
+            self._note(f"standard output is closed: {error.strerror}")
 
     def _note(self, line: str) -> None:
         if self._is_root:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from azcp_runtime.units import format_rate
+from azcp_runtime.contract.units import format_rate
 from azcp_runtime.verify import Verified
 
 

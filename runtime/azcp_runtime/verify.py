@@ -6,13 +6,14 @@ import hashlib
 import os
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from azcp_runtime.contract import VerifyError
+from azcp_runtime.machine import cpus
 from azcp_runtime.mpi.ranks import Ranks
 from azcp_runtime.source.listing import MD5_BYTES, Listing
 from azcp_runtime.source.names import local_path, shown
@@ -20,6 +21,9 @@ from azcp_runtime.source.names import local_path, shown
 _READ_BYTES: Final = 1 << 20
 _SEGMENT_BYTES: Final = 256 << 20
 """A large file without a stored digest is hashed in parallel, segment by segment."""
+
+_BATCH_SEGMENTS: Final = 4096
+_BATCH_BYTES: Final = 16 << 30
 
 _SHOWN: Final = 20
 _NOT_MINE: Final = bytes(MD5_BYTES)
@@ -64,15 +68,16 @@ def verify(ranks: Ranks, dest: Path, listing: Listing) -> Verified:
     """
     seat = ranks.seat
     mine = range(seat.rail, len(listing), seat.rails)
-    digests = _digests(os.fsencode(dest), listing, mine)
+    digests = _digests(ranks, os.fsencode(dest), listing, mine)
     # A bit that is set somewhere but not everywhere belongs to a file that differs.
     everywhere, somewhere = _combined(ranks, array("Q", digests), mine, len(listing))
     differ = [file for file in range(len(listing)) if _at(everywhere, file) != _at(somewhere, file)]
     stored = [file for file in range(len(listing)) if listing.content_md5(file) is not None]
     split = set(differ)
     mismatch = [f for f in stored if f not in split and listing.content_md5(f) != _at(everywhere, f)]
+    own = {f: _at(digests, p) for p, f in enumerate(mine) if f in split}
     wrong = [
-        *_told_apart(ranks, listing, differ, {f: _at(digests, p) for p, f in enumerate(mine) if f in split}),
+        *_told_apart(ranks, listing, differ, own),
         *(f"{shown(listing.names[file])} differs from its Content-MD5" for file in mismatch),
     ]
     bad = len(mismatch) + sum(file in split for file in stored)
@@ -80,22 +85,22 @@ def verify(ranks: Ranks, dest: Path, listing: Listing) -> Verified:
 
 
 def _told_apart(ranks: Ranks, listing: Listing, differ: Sequence[int], own: Mapping[int, bytes]) -> list[str]:
-    """One line for each file that differs between nodes, with the nodes outside the majority."""
+    """One line for each file that differs between nodes; of the first, the nodes outside the majority."""
     if not differ:
         return []
-    seat = ranks.seat
-    row = b"".join(own.get(file, _NOT_MINE) for file in differ)
+    seat, named = ranks.seat, differ[:_SHOWN]
+    row = b"".join(own.get(file, _NOT_MINE) for file in named)
     rows = ranks.gather(seat.node.to_bytes(4, "little") + row)
-    lines = []
-    for place, file in enumerate(differ):
+    lines = [f"{shown(listing.names[file])} differs between nodes" for file in differ]
+    for place in range(len(named)) if rows else ():
         by_node = {
             int.from_bytes(row[:4], "little"): _at(row[4:], place)
             for row in rows
             if _at(row[4:], place) != _NOT_MINE
         }
-        usual = Counter(by_node.values()).most_common(1)[0][0] if by_node else b""
+        usual = Counter(by_node.values()).most_common(1)[0][0]
         odd = [seat.hosts[node] for node, digest in sorted(by_node.items()) if digest != usual]
-        lines.append(f"{shown(listing.names[file])} differs between nodes ({', '.join(odd[:4])})")
+        lines[place] += f" ({', '.join(odd[:4])})"
     return lines
 
 
@@ -111,36 +116,58 @@ def _combined(ranks: Ranks, words: array[int], mine: range, files: int) -> tuple
     return ranks.reduce(low, "and").tobytes(), ranks.reduce(high, "or").tobytes()
 
 
-def _digests(root: bytes, listing: Listing, files: Sequence[int]) -> bytes:
-    def digest(file: int) -> bytes:
-        path = os.path.join(root, local_path(listing.names[file]))
-        try:
-            return _md5(path, listing.sizes[file], whole=listing.content_md5(file) is not None)
-        except OSError as error:
-            raise VerifyError(f"cannot read {shown(path)}: {error.strerror}") from error
-
-    with ThreadPoolExecutor(max(1, len(os.sched_getaffinity(0)))) as threads:
-        return b"".join(threads.map(digest, files))
-
-
-def _md5(path: bytes, size: int, *, whole: bool) -> bytes:
-    """MD5 of a file; of its segments' MD5 where it is large and nothing stored must be met."""
-    if whole or size <= _SEGMENT_BYTES:
-        return _range_md5(path, 0, size)
-    starts = range(0, size, _SEGMENT_BYTES)
-    with ThreadPoolExecutor(max(1, len(os.sched_getaffinity(0)))) as threads:
-        parts = threads.map(lambda start: _range_md5(path, start, min(_SEGMENT_BYTES, size - start)), starts)
-        return hashlib.md5(b"".join(parts), usedforsecurity=False).digest()
+def _digests(ranks: Ranks, root: bytes, listing: Listing, files: Sequence[int]) -> bytes:
+    """16 bytes per file. Batches keep a million files from becoming a million futures."""
+    found = bytearray()
+    with ThreadPoolExecutor(max(1, cpus() // ranks.seat.rails)) as threads:
+        for batch in _batches(listing, files):
+            parts = [threads.submit(_range_md5, root, listing, *segment) for segment in batch]
+            while wait(parts, timeout=1.0).not_done:
+                ranks.hear()
+            by_file: dict[int, list[bytes]] = {}
+            for (file, _, _), part in zip(batch, parts, strict=True):
+                by_file.setdefault(file, []).append(part.result())
+            for digests in by_file.values():
+                joined = digests[0] if len(digests) == 1 else _md5(b"".join(digests))
+                found += joined
+    return bytes(found)
 
 
-def _range_md5(path: bytes, start: int, length: int) -> bytes:
+def _batches(listing: Listing, files: Sequence[int]) -> Iterator[list[tuple[int, int, int]]]:
+    """Segments (file, first byte, length) of whole files, a few thousand or a few GiB at a time.
+
+    A file whose digest is stored is one segment; a large one without is hashed in parallel.
+    """
+    batch: list[tuple[int, int, int]] = []
+    size = 0
+    for file in files:
+        length = listing.sizes[file]
+        step = max(1, length if listing.content_md5(file) is not None else _SEGMENT_BYTES)
+        batch += [(file, at, min(step, length - at)) for at in range(0, max(1, length), step)]
+        size += length
+        if len(batch) >= _BATCH_SEGMENTS or size >= _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _md5(data: bytes) -> bytes:
+    return hashlib.md5(data, usedforsecurity=False).digest()
+
+
+def _range_md5(root: bytes, listing: Listing, file: int, start: int, length: int) -> bytes:
+    path = os.path.join(root, local_path(listing.names[file]))
     state = hashlib.md5(usedforsecurity=False)
-    buffer = bytearray(min(_READ_BYTES, max(1, length)))
-    with open(path, "rb", buffering=0) as file:
-        if start == 0 and os.fstat(file.fileno()).st_size < length:
-            state.update(b"shorter than listed")
-        file.seek(start)
-        while length > 0 and (count := file.readinto(memoryview(buffer)[: min(len(buffer), length)])):
-            state.update(memoryview(buffer)[:count])
-            length -= count
+    buffer = memoryview(bytearray(min(_READ_BYTES, max(1, length))))
+    try:
+        with open(path, "rb", buffering=0) as opened:
+            if os.fstat(opened.fileno()).st_size != listing.sizes[file]:
+                state.update(b"another size than listed")
+            opened.seek(start)
+            while length > 0 and (count := opened.readinto(buffer[: min(len(buffer), length)])):
+                state.update(buffer[:count])
+                length -= count
+    except OSError as error:
+        raise VerifyError(f"cannot read {shown(path)}: {error.strerror}") from error
     return state.digest()

@@ -13,7 +13,7 @@ from azcp_runtime.contract import PARTIAL_PREFIX, PreflightError, WriteError
 from azcp_runtime.disk.commit import Committer
 from azcp_runtime.disk.descriptors import Descriptors
 from azcp_runtime.disk.probe import check_obstacles, check_space, direct_works, lock, prepare
-from azcp_runtime.disk.tree import Tree, partial_path
+from azcp_runtime.disk.tree import Tree, partial_path, syncfs_reports_errors
 from azcp_runtime.plan.chunks import ALIGN
 
 
@@ -60,6 +60,11 @@ def test_a_file_has_its_exact_size_whatever_its_tail(tmp_path: Path, size: int, 
     tree.publish(0)
     assert (tmp_path / "d" / "f").read_bytes() == data
     assert [path.name for path in (tmp_path / "d").iterdir()] == ["f"]
+
+
+def test_errors_of_write_back_are_told_by_syncfs_since_5_8() -> None:
+    releases = ("5.8.0", "6.18.44-fc", "5.4.0-1103-azure", "4.18.0-553.el8", "odd")
+    assert [syncfs_reports_errors(each) for each in releases] == [True, True, False, False, False]
 
 
 def test_a_partial_of_another_size_does_not_leave_its_tail(tmp_path: Path) -> None:

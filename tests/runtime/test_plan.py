@@ -160,6 +160,12 @@ def test_a_chunk_that_does_not_fit_memory_is_refused_with_what_to_change() -> No
         make_budget(1 << 30, 4, 1 << 40, chunk=8 << 30)
 
 
+def test_few_downloaders_leave_the_memory_to_few_lanes() -> None:
+    sizes, origin = array("Q", [1 << 40]), array("l", [AZURE])
+    few = make_plan(sizes, origin, PlanRequest(Cluster(1024, 1, 1), 1 << 30, chunk_bytes=16 * MIB))[1]
+    assert (few.chunk_bytes, few.lane_slots) == (16 * MIB, 4)
+
+
 def test_memory_does_not_grow_with_the_cluster() -> None:
     needs = [make_budget(1 << 30, lanes, (1 << 40) // lanes).memory_bytes for lanes in (2, 16, 128, 1024)]
     assert max(needs) <= 1 << 30

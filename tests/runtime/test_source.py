@@ -73,6 +73,7 @@ def test_a_source_without_container_or_with_another_scheme_is_refused(text: str)
         b"d/" * 1950 + b"x",
         b".azcp/x",
         b"a/.azcp-partial-1",
+        b".azcp-partial-x/y",
     ],
 )
 def test_a_name_that_could_leave_the_destination_is_refused(name: bytes) -> None:
@@ -141,6 +142,13 @@ def test_a_listing_survives_its_broadcast(entries: list[Entry]) -> None:
     received = decode_listing(listing.encoded())
     assert received == listing
     assert received.total_bytes == sum(entry.size for entry in entries)
+
+
+def test_a_marker_with_bytes_is_no_marker() -> None:
+    listing = make_listing([Entry(b"folder/", 3), Entry(b"marked", 3, is_folder=True)])
+    assert listing.names == [b"folder/", b"marked"]
+    with pytest.raises(ListError, match="folder/ is the name of a folder but has bytes"):
+        refuse_unsafe(listing.names)
 
 
 def test_a_selection_keeps_every_column_in_step() -> None:

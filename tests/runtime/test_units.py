@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from azcp_runtime.units import format_rate, format_size, parse_rate, parse_size
+from azcp_runtime.contract.units import format_rate, format_size, parse_rate, parse_size
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,9 @@ def test_a_size_takes_binary_and_decimal_units(text: str, size: int) -> None:
     assert parse_size(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "abc", "-1MiB", "16XB", "1e9", "9223372036854775808", "1 2", "1MiB/s"])
+@pytest.mark.parametrize(
+    "text", ["", "abc", "-1MiB", "16XB", "1e9", "9223372036854775808", "1 2", "1MiB/s", "inf", "9000PiB"]
+)
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a size|larger than any file"):
         parse_size(text)
@@ -32,15 +34,30 @@ def test_what_is_no_size_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "bytes_per_second"),
-    [("50Gbps", 6_250_000_000), ("500MiB/s", 500 << 20), ("8b/s", 1), ("8kbit/s", 1000), ("1GB/s", 10**9)],
+    [
+        ("50Gbps", 6_250_000_000),
+        ("50gbps", 6_250_000_000),
+        ("50 Gbit/s", 6_250_000_000),
+        ("500MiB/s", 500 << 20),
+        ("2GBps", 2 * 10**9),
+        ("2GB/s", 2 * 10**9),
+        ("2GiB/s", 2 << 30),
+        ("2GiBps", 2 << 30),
+        ("3 bytes/s", 3),
+        ("8b/s", 1),
+        ("8kbit/s", 1000),
+        ("1mB/s", 10**6),
+    ],
 )
 def test_a_rate_is_in_bits_or_bytes_as_its_unit_says(text: str, bytes_per_second: int) -> None:
     assert parse_rate(text) == bytes_per_second
 
 
-@pytest.mark.parametrize("text", ["", "50", "50GB", "-1Gbps", "1b/s"])
+@pytest.mark.parametrize(
+    "text", ["", "50", "50GB", "-1Gbps", "1b/s", "0Gbps", "nanGbps", "1GBPS", "9999999999PB/s", "\u0663GB/s"]
+)
 def test_what_is_no_rate_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is not a rate|less than a byte"):
+    with pytest.raises(ValueError, match="is not a rate|less than a byte|faster than"):
         parse_rate(text)
 
 

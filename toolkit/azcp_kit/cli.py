@@ -111,7 +111,7 @@ def plan(
     ],
     ranks: Annotated[int, typer.Option(min=1, help="Ranks: nodes times rails.")],
     rails: Annotated[int, typer.Option(min=1, help="Ranks per node, each with its own HCA.")] = 1,
-    memory: Annotated[str, typer.Option(help="Buffers per rank, such as 4GiB; found if absent.")] = "",
+    memory: Annotated[str, typer.Option(help="Buffers per rank, 4GiB if absent.")] = "",
     egress: Annotated[str, typer.Option(help="Rate of the account in total.")] = "200Gbps",
     fabric: Annotated[str, typer.Option(help="Rate of each node's fabric, all rails together.")] = "135Gbps",
     disk: Annotated[str, typer.Option(help="Rate at which each node's disk writes.")] = "100Gbps",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from azcp_runtime.contract import (
     ENV_ACCOUNT_KEY,
     ENV_PROGRESS,
+    ENV_SAS,
     ENV_SIMULATE_NODES,
     STATE_DIR,
     PreflightError,
@@ -72,7 +73,12 @@ def run_demo(options: DemoOptions) -> int:
         PreflightError: something the demo needs is missing.
         VerifyError: a byte of a destination differs from the source.
     """
-    options.output.mkdir(parents=True, exist_ok=True)
+    try:
+        options.output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PreflightError(
+            f"cannot make {options.output}: {error.strerror}", remedy="name another with --output"
+        ) from error
     report, picture = options.output / "report.json", options.output / "timeline.html"
     # What an earlier run left must not pass for this one's.
     report.unlink(missing_ok=True)
@@ -159,7 +165,8 @@ def _blob_source(folder: Path, work: Path) -> Iterator[Source]:
 
 def _distribute(source: Source, destination: Path, report: Path, options: DemoOptions) -> int:
     destination.mkdir()
-    settings = source.settings | {ENV_SIMULATE_NODES: str(options.ranks)}
+    # A credential of the user's own account must not be tried on the demo's.
+    settings = {ENV_SAS: "", **source.settings, ENV_SIMULATE_NODES: str(options.ranks)}
     if options.progress:
         settings |= {ENV_PROGRESS: options.progress, "COLUMNS": str(shutil.get_terminal_size().columns)}
     command = [sys.executable, "-m", "azcp_runtime", source.address, str(destination)]

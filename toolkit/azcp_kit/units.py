@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
-from azcp_runtime.contract import UsageError
+from azcp_runtime.contract import UsageError, units
 
-_STEP: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "p": 10**15}
-_BINARY_STEP: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
-_SIZE: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:([kKMGTP]?)(i?)B)?\s*")
-_RATE: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kKMGTP]?)(i?)(b|bit|B)(?:ps|/s)\s*")
 _BITS_PER_BYTE: Final = 8
 
 
@@ -20,24 +15,25 @@ def parse_size(text: str) -> int:
     Raises:
         UsageError: it is no size, or nothing at all.
     """
-    match = _SIZE.fullmatch(text)
-    value = int(float(match[1]) * _scale(match[2] or "", match[3] or "")) if match else 0
-    if value <= 0:
-        raise UsageError(f"{text!r} is not a size", remedy="write 16MiB or 1.5GB")
-    return value
+    try:
+        size_bytes = units.parse_size(text)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if size_bytes == 0:
+        raise UsageError(f"{text!r} is nothing at all", remedy="write 16MiB or 1.5GB")
+    return size_bytes
 
 
-def parse_rate(text: str) -> float:
-    """Bytes per second in `text`: 50Gbps and 50Gb/s are bits, 500MiB/s and 2GB/s are bytes.
+def parse_rate(text: str) -> int:
+    """Bytes per second in `text`: 50Gbps and 50Gb/s are bits, 500MiB/s and 2GBps are bytes.
 
     Raises:
-        UsageError: it is no rate, or it is zero.
+        UsageError: it is no rate, or less than a byte per second.
     """
-    match = _RATE.fullmatch(text)
-    value = float(match[1]) * _scale(match[2], match[3]) if match else 0.0
-    if match is None or value <= 0:
-        raise UsageError(f"{text!r} is not a rate", remedy="write 50Gbps or 500MiB/s")
-    return value if match[4] == "B" else value / _BITS_PER_BYTE
+    try:
+        return units.parse_rate(text)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def format_size(size_bytes: float) -> str:
@@ -67,10 +63,6 @@ def format_seconds(seconds: float) -> str:
     minutes, rest_s = divmod(round(seconds), 60)
     hours, rest_min = divmod(minutes, 60)
     return f"{hours} h {rest_min} min" if hours else f"{minutes} min {rest_s} s"
-
-
-def _scale(prefix: str, binary: str) -> int:
-    return (_BINARY_STEP if binary else _STEP)[prefix.lower()]
 
 
 def _three_figures(value: float) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Any, Final
 
 from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError
@@ -56,10 +58,16 @@ def pinned(
     Raises:
         ListError: a blob is gone, or its size differs from the list's.
     """
-    with _container(location, secret, limits) as container, ThreadPoolExecutor(_PROPERTY_THREADS) as threads:
+    with ExitStack() as clients, ThreadPoolExecutor(_PROPERTY_THREADS) as threads:
+        mine = threading.local()
 
         def ask(entry: Entry) -> Entry:
-            return entry if entry.etag or entry.modified else _asked(location, container, entry)
+            if entry.etag or entry.modified:
+                return entry
+            # A client for each thread: the SDK's token policy would lose its token to another's refusal.
+            if not hasattr(mine, "container"):
+                mine.container = clients.enter_context(_container(location, secret, limits))
+            return _asked(location, mine.container, entry)
 
         try:
             yield from threads.map(ask, entries)

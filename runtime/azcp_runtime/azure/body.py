@@ -190,14 +190,14 @@ class _SlotTransport:
         if head.status in (_OK, _PARTIAL):
             return self._receive(wire, request, head, sink)
         body = head.read_small()
-        if head.will_close or head.chunked or head.length:
+        if head.will_close or not head.is_spent:
             wire.close()
         return _Response(request, head, body)
 
     def _receive(self, wire: Wire, request: HttpRequest, head: Head, sink: Sink) -> _Response:
         try:
             expected = expected_bytes(head.status, head.headers, head.length, sink)
-        except AzureError:
+        except (AzureError, DownloadError):
             wire.close()
             raise
         count = head.read_into(sink.view[sink.filled : sink.filled + expected], self._arrived)

@@ -7,16 +7,20 @@ import binascii
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from azcp_runtime.contract import ENV_ACCOUNT_KEY, ENV_SAS, UsageError
 from azcp_runtime.source.location import BlobLocation
 
-SAS, KEY, IDENTITY, ANONYMOUS = "sas", "key", "identity", "anonymous"
-KINDS: Final = (SAS, KEY, IDENTITY, ANONYMOUS)
+if TYPE_CHECKING:
+    from azcp_runtime.azure.bearer import SharedToken, TokenSource
 
-_STORAGE_SCOPE: Final = "https://storage.azure.com/.default"
+SAS: Final = "sas"
+KEY: Final = "key"
+IDENTITY: Final = "identity"
+ANONYMOUS: Final = "anonymous"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,7 @@ def find_secret(location: BlobLocation, kind: str, sas_file: Path | None, env: M
 
     Args:
         location: the source; its URL may carry a SAS.
-        kind: one of KINDS, or auto.
+        kind: sas, key, identity, anonymous or auto.
         sas_file: a file that holds a SAS.
         env: the environment.
 
@@ -48,7 +52,10 @@ def find_secret(location: BlobLocation, kind: str, sas_file: Path | None, env: M
         return Secret(SAS, _required(sas, f"no SAS in {ENV_SAS}, --sas-file or the URL"))
     if kind == KEY or (kind == "auto" and key):
         return Secret(KEY, _checked_key(_required(key, f"no account key in {ENV_ACCOUNT_KEY}")))
-    if kind == IDENTITY or (kind == "auto" and location.account_url.startswith("https://")):
+    is_https = location.account_url.startswith("https://")
+    if kind == IDENTITY and not is_https:
+        raise UsageError("--auth identity needs https", cause="a token in plain text is anybody's")
+    if kind == IDENTITY or (kind == "auto" and is_https):
         return Secret(IDENTITY)
     return Secret(ANONYMOUS)
 
@@ -63,7 +70,7 @@ def sdk_credential(secret: Secret, account: str) -> Any:  # noqa: ANN401 - a uni
         from azure.core.credentials import AzureNamedKeyCredential
 
         return AzureNamedKeyCredential(account, secret.value)
-    return token_credential() if secret.kind == IDENTITY else None
+    return shared_token() if secret.kind == IDENTITY else None
 
 
 def auth_policy(secret: Secret, account: str) -> Any | None:  # noqa: ANN401 - azure-core's policies share no base
@@ -74,14 +81,21 @@ def auth_policy(secret: Secret, account: str) -> Any | None:  # noqa: ANN401 - a
 
         return SharedKeyCredentialPolicy(account, secret.value)  # type: ignore[no-untyped-call]
     if secret.kind == IDENTITY:
-        from azure.core.pipeline.policies import BearerTokenCredentialPolicy
+        from azcp_runtime.azure.bearer import BearerPolicy
 
-        return BearerTokenCredentialPolicy(token_credential(), _STORAGE_SCOPE)
+        return BearerPolicy(shared_token())
     return None
 
 
-def token_credential() -> Any:  # noqa: ANN401 - azure-identity is untyped here
-    """Workload identity, managed identity or az login, whichever the environment offers."""
+@cache
+def shared_token() -> SharedToken:
+    """This process's token, of workload identity, managed identity or az login, whichever is there."""
+    from azcp_runtime.azure.bearer import SharedToken
+
+    return SharedToken(_found_credential)
+
+
+def _found_credential() -> TokenSource:
     from azure.identity import DefaultAzureCredential
 
     return DefaultAzureCredential(exclude_interactive_browser_credential=True)

@@ -20,7 +20,8 @@ _BY_CODE: Final = {
     "NoAuthenticationInformation": "the container is not public; give a SAS, a key or an identity",
     "PublicAccessNotPermitted": "the account forbids anonymous reads; give a SAS, a key or an identity",
     "BlobArchived": "the blob is archived; rehydrate it first",
-    "InvalidAuthenticationInfo": "the credential is malformed",
+    "InvalidAuthenticationInfo": "the token or signature was not accepted; "
+    "check the identity, its tenant and this clock",
 }
 _BY_STATUS: Final = {
     401: "the credential was not accepted; check which identity is used",

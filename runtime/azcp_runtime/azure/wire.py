@@ -11,10 +11,11 @@ import io
 import os
 import socket
 import ssl
-import urllib.request
 from collections.abc import Callable
 from typing import Final, cast
 from urllib.parse import urlsplit
+
+from azcp_runtime.azure.proxy import proxy_for
 
 _RECEIVE_BYTES: Final = 256 << 10
 _HEAD_BUFFER_BYTES: Final = 16 << 10
@@ -36,7 +37,11 @@ class WireError(Exception):
 
 
 class Head:
-    """Status line and headers of a response, and its body still on the wire."""
+    """Status line and headers of a response, and its body still on the wire.
+
+    Attributes:
+        is_spent: whether ``read_small`` left nothing of the body on the wire.
+    """
 
     def __init__(self, response: http.client.HTTPResponse) -> None:
         self._response = response
@@ -44,7 +49,7 @@ class Head:
         self.reason = response.reason
         self.headers = dict(response.getheaders())
         self.length = response.length
-        self.chunked = bool(response.chunked)
+        self.is_spent = False
         self.will_close = bool(response.will_close)
 
     def read_into(self, view: memoryview, arrived: Callable[[int], None]) -> int:
@@ -68,9 +73,12 @@ class Head:
     def read_small(self) -> bytes:
         """The body of an error, at most 64 KiB of it."""
         try:
-            return self._response.read(_ERROR_BODY_BYTES)
+            body = self._response.read(_ERROR_BODY_BYTES)
         except (OSError, http.client.HTTPException):
             return b""
+        # http.client closes its side at the end of a body, but at an early end of the stream too.
+        self.is_spent = self._response.isclosed() and not self._response.length
+        return body
 
     def _stream(self) -> io.BufferedReader:
         return self._response.fp
@@ -102,15 +110,17 @@ class Wire:
         """
         request = _request_bytes(target, self._host_header(), headers)
         while True:
-            was_open = self._socket is not None
+            was_open, reached = self._raw is not None, False
             try:
+                self._open()
+                reached = True
                 self._send(request)
                 return self._receive_head()
             except (OSError, http.client.HTTPException) as error:
                 silent = isinstance(error, (http.client.RemoteDisconnected, ConnectionError))
                 self.close()
                 if not (was_open and silent):
-                    raise WireError(f"{type(error).__name__}: {error}", reached=was_open) from error
+                    raise WireError(f"{type(error).__name__}: {error}", reached=reached) from error
 
     def close(self) -> None:
         """Drop the connection; the next request opens another."""
@@ -122,27 +132,30 @@ class Wire:
         host = f"[{self._host}]" if ":" in self._host else self._host
         return host if self._port == (443 if self._is_https else 80) else f"{host}:{self._port}"
 
+    def _open(self) -> None:
+        if self._raw is not None:
+            return
+        self._socket = self._connect()
+        self._socket.settimeout(_READ_TIMEOUT_S)
+        self._raw = (
+            _TlsStream(self._socket, self._tls, self._host)
+            if self._is_https and self._tls
+            else socket.SocketIO(self._socket, "rw")
+        )
+
     def _send(self, request: bytes) -> None:
-        if self._socket is None:
-            self._socket = self._connect()
-            self._socket.settimeout(_READ_TIMEOUT_S)
-            self._raw = (
-                _TlsStream(self._socket, self._tls, self._host)
-                if self._is_https and self._tls
-                else socket.SocketIO(self._socket, "rw")
-            )
         if isinstance(self._raw, _TlsStream):
             self._raw.send(request)
-        else:
+        elif self._socket is not None:
             self._socket.sendall(request)
 
     def _connect(self) -> socket.socket:
-        proxy = _proxy_for("https" if self._is_https else "http", self._host)
+        proxy = proxy_for("https" if self._is_https else "http", self._host)
         if proxy is None:
             connection = http.client.HTTPConnection(self._host, self._port, timeout=_CONNECT_TIMEOUT_S)
         else:
-            connection = http.client.HTTPConnection(proxy[0], proxy[1], timeout=_CONNECT_TIMEOUT_S)
-            connection.set_tunnel(self._host, self._port)
+            connection = http.client.HTTPConnection(proxy.host, proxy.port, timeout=_CONNECT_TIMEOUT_S)
+            connection.set_tunnel(self._host, self._port, proxy.headers)
         connection.connect()
         return connection.sock
 
@@ -249,16 +262,6 @@ def tls_context() -> ssl.SSLContext:
 
         context.load_verify_locations(certifi.where())
     return context
-
-
-def _proxy_for(scheme: str, host: str) -> tuple[str, int] | None:
-    if urllib.request.proxy_bypass(host):
-        return None
-    proxy = urllib.request.getproxies().get(scheme)
-    if not proxy:
-        return None
-    url = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-    return (url.hostname or "", url.port or 3128)
 
 
 def _request_bytes(target: str, host: str, headers: dict[str, str]) -> bytes:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from azcp_runtime.contract import WriteError
-from azcp_runtime.disk.tree import Tree
+from azcp_runtime.disk.tree import Tree, syncfs_reports_errors
 from azcp_runtime.source.names import shown
 
 _GATHER_S: Final = 0.5
@@ -38,6 +38,7 @@ class Committer:
         self._files: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self._folders: set[bytes] = set()
         self._thread = threading.Thread(target=self._work, name="commit", daemon=True)
+        self._syncs_all = syncfs_reports_errors(os.uname().release)
         self.committed = 0
         self.cpu_s = 0.0
         self._thread.start()
@@ -84,19 +85,19 @@ class Committer:
         return batch, True
 
     def _commit(self, batch: list[int]) -> None:
-        if len(batch) > _FEW:
+        if len(batch) > _FEW and self._syncs_all:
             self._tree.sync_all()
         else:
             for file in batch:
                 self._tree.sync_file(file)
         for file in batch:
             self._tree.publish(file)
-            self._folders.add(self._tree.target(file).rpartition(b"/")[0])
+            self._folders.update(self._tree.folders_above(file))
         self.committed += len(batch)
 
     def _sync_folders(self) -> None:
         """Make the names durable; until then a crash leaves partials, never halves."""
-        if len(self._folders) > _FEW:
+        if len(self._folders) > _FEW and self._syncs_all:
             self._tree.sync_all()
             return
         for folder in self._folders:

@@ -16,47 +16,59 @@ _KEPT_FOR_OTHERS: Final = 512
 """Descriptors left to connections, MPI and Python."""
 
 
+class _Open:
+    """One partial: its descriptor once it is open, and how many writers use it."""
+
+    def __init__(self) -> None:
+        self.opening = threading.Lock()
+        self.descriptor = -1
+        self.users = 0
+
+
 class Descriptors:
     """A cache of descriptors of large files, least recently used first."""
 
     def __init__(self, tree: Tree, most: int | None = None) -> None:
         self._tree = tree
         self._most = most or _raised_limit()
-        self._open: OrderedDict[int, int] = OrderedDict()
-        self._users: dict[int, int] = {}
+        self._files: OrderedDict[int, _Open] = OrderedDict()
         self._lock = threading.Lock()
 
     @contextmanager
     def use(self, file: int) -> Iterator[int]:
         """The descriptor of a file's partial, for the length of a write."""
         with self._lock:
-            if file not in self._open:
+            if file not in self._files:
                 self._close_idle(self._most - 1)
-                self._open[file] = self._tree.open_partial(file, direct=self._tree.direct)
-            self._open.move_to_end(file)
-            self._users[file] = self._users.get(file, 0) + 1
-            descriptor = self._open[file]
+                self._files[file] = _Open()
+            entry = self._files[file]
+            self._files.move_to_end(file)
+            entry.users += 1
         try:
-            yield descriptor
+            # Reserving the blocks of a large file takes a while; other files need not wait for it.
+            with entry.opening:
+                if entry.descriptor < 0:
+                    entry.descriptor = self._tree.open_partial(file, direct=self._tree.direct)
+            yield entry.descriptor
         finally:
             with self._lock:
-                self._users[file] -= 1
+                entry.users -= 1
 
     def finish(self, file: int) -> None:
         """The last byte of a file is written: close it and cut its padding."""
         with self._lock:
-            descriptor = self._open.pop(file, None)
-            self._users.pop(file, None)
-        if descriptor is not None:  # None: closed when others needed the place
-            os.close(descriptor)
+            entry = self._files.pop(file, None)
+        if entry is not None:  # None: closed when others needed the place
+            os.close(entry.descriptor)
         self._tree.cut_padding(file)
 
     def _close_idle(self, most: int) -> None:
-        for file in list(self._open):
-            if len(self._open) <= most:
+        for file, entry in list(self._files.items()):
+            if len(self._files) <= most:
                 return
-            if not self._users.get(file):
-                os.close(self._open.pop(file))
+            if not entry.users and entry.descriptor >= 0:
+                os.close(entry.descriptor)
+                del self._files[file]
 
 
 def _raised_limit() -> int:

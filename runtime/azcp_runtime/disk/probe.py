@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from azcp_runtime.contract import STATE_DIR, PreflightError
+from azcp_runtime.contract.units import format_size
 from azcp_runtime.plan.chunks import ALIGN
 from azcp_runtime.source.names import local_path, shown
-from azcp_runtime.units import format_size
 
 _SHOWN: Final = 20
 
@@ -43,7 +43,7 @@ def prepare(dest: Path) -> None:
         ) from error
     except (FileExistsError, NotADirectoryError) as error:
         raise PreflightError(
-            f"{dest} is in the way: not a folder", remedy="remove it or choose another"
+            f"{dest}, or a part of its path, is not a folder", remedy="choose another DEST"
         ) from error
     except OSError as error:
         remedy = "mount it writable" if error.errno == errno.EROFS else "the user of this process must own it"

@@ -11,8 +11,9 @@ import errno
 import fcntl
 import hashlib
 import os
+import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,10 +23,17 @@ from azcp_runtime.source.names import local_path, shown
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 _libc.fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+_TMPFS: Final = 0x01021994
 _NOT_SUPPORTED: Final = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 _PREFIX: Final = PARTIAL_PREFIX.encode()
 _LONGEST_PREFIXED: Final = 200
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+def syncfs_reports_errors(release: str) -> bool:
+    """Whether syncfs tells of failed write-back: since Linux 5.8 (syncfs(2), errors)."""
+    match = re.match(r"(\d+)\.(\d+)", release)
+    return match is not None and (int(match[1]), int(match[2])) >= (5, 8)
 
 
 def partial_path(target: bytes) -> bytes:
@@ -67,6 +75,8 @@ class Tree:
         self._notice = notice
         self._made = {self._root[:-1]}
         self._lock = threading.Lock()
+        self._folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._reserves = _file_system(self._root) != _TMPFS
         self.direct = direct
 
     def target(self, file: int) -> bytes:
@@ -84,7 +94,7 @@ class Tree:
         try:
             descriptor = self._open(path, direct=direct)
             try:
-                _reserve(descriptor, self._sizes[file])
+                _reserve(descriptor, self._sizes[file], blocks=self._reserves)
             except OSError:
                 os.close(descriptor)
                 raise
@@ -94,15 +104,16 @@ class Tree:
 
     def write(self, file: int, descriptor: int, data: memoryview, offset: int, *, direct: bool) -> None:
         """Write bytes of a large file; a direct write is padded to ALIGN, which the slot has room for."""
-        done = 0
+        done, gave_up = 0, False
         while done < len(data):
             try:
                 done += os.pwrite(descriptor, data[done:], offset + done)
             except OSError as error:
                 # A link or a mount below the destination may lead to a file system of another kind.
-                if error.errno != errno.EINVAL or not self._gave_up_direct(descriptor):
+                if error.errno != errno.EINVAL or gave_up:
                     raise self.failure(file, error) from error
-                direct = False
+                self._give_up_direct(descriptor)
+                gave_up, direct = True, False
             if direct and done < len(data) and done % ALIGN:
                 done -= done % ALIGN  # a short direct write ends anywhere; the next must start aligned
 
@@ -142,13 +153,10 @@ class Tree:
 
     def sync_all(self) -> None:
         """Wait until everything written to the destination's file system is on the disk."""
-        descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            if _libc.syncfs(descriptor):
-                number = ctypes.get_errno()
-                raise WriteError(f"{shown(self._root)}: {os.strerror(number)}", remedy="check the disk")
-        finally:
-            os.close(descriptor)
+        # The descriptor is as old as the run: errors of write-back since then are reported on it.
+        if _libc.syncfs(self._folder):
+            number = ctypes.get_errno()
+            raise WriteError(f"{shown(self._root)}: {os.strerror(number)}", remedy="check the disk")
 
     def publish(self, file: int) -> None:
         """Give a whole file its name."""
@@ -157,6 +165,13 @@ class Tree:
             os.rename(partial_path(target), target)
         except OSError as error:
             raise self.failure(file, error) from error
+
+    def folders_above(self, file: int) -> Iterator[bytes]:
+        """Every folder from a file's own up to the destination."""
+        folder = self.target(file).rpartition(b"/")[0]
+        while len(folder) >= len(self._root) - 1:
+            yield folder
+            folder = folder.rpartition(b"/")[0]
 
     def failure(self, file: int, error: OSError) -> WriteError:
         """What went wrong with one file, and what to do."""
@@ -170,15 +185,13 @@ class Tree:
         what = f"cannot write {shown(self.target(file))}: {error.strerror}"
         return WriteError(what, remedy=remedies.get(error.errno or 0, ""))
 
-    def _gave_up_direct(self, descriptor: int) -> bool:
+    def _give_up_direct(self, descriptor: int) -> None:
         flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
-        if not flags & os.O_DIRECT:
-            return False
         fcntl.fcntl(descriptor, fcntl.F_SETFL, flags & ~os.O_DIRECT)
-        if self.direct:
-            self.direct = False
+        with self._lock:  # several writers find it out at the same time
+            was_direct, self.direct = self.direct, False
+        if was_direct:
             self._notice("O_DIRECT does not work on all of the destination: writing through the page cache")
-        return True
 
     def _open(self, path: bytes, *, direct: bool) -> int:
         return os.open(path, _CREATE | (os.O_DIRECT if direct else 0), 0o666)
@@ -194,11 +207,24 @@ class Tree:
             self._made.add(folder)
 
 
-def _reserve(descriptor: int, size: int) -> None:
-    """Give a partial its blocks and its size; a partial of an earlier run keeps what it has."""
+def _file_system(path: bytes) -> int:
+    """The magic number of a file system (statfs(2): f_type, the first word)."""
+    buffer = ctypes.create_string_buffer(256)
+    if _libc.statfs(path, buffer):
+        raise WriteError(f"{shown(path)}: {os.strerror(ctypes.get_errno())}")
+    return ctypes.c_long.from_buffer(buffer).value
+
+
+def _reserve(descriptor: int, size: int, *, blocks: bool) -> None:
+    """Give a partial its size and its blocks; a partial of an earlier run keeps what it has.
+
+    On tmpfs only its size: there a block is memory, which the kernel would clear first, at 3 GB/s.
+    """
     if os.fstat(descriptor).st_size > aligned(size):
         os.ftruncate(descriptor, size)
-    if size and _libc.fallocate(descriptor, 0, 0, size):
+    if not blocks:
+        os.ftruncate(descriptor, size)
+    elif size and _libc.fallocate(descriptor, 0, 0, size):
         number = ctypes.get_errno()
         if number not in _NOT_SUPPORTED:
             raise OSError(number, os.strerror(number))

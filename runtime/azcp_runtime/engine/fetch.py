@@ -112,7 +112,7 @@ class Fetchers:
     @property
     def arrived_bytes(self) -> int:
         """Bytes that have come in, of unfinished reads too."""
-        return self.totals.bytes + self._source.arrived_bytes
+        return self._source.arrived_bytes
 
     def reading(self) -> list[str]:
         """Names of the files that are being read now."""

@@ -150,19 +150,19 @@ class Writers:
         return length == self._sizes[file] <= SMALL_FILE_BYTES
 
     def _done(self, slot: Slot, parts: list[Part]) -> None:
-        whole = []
+        whole: list[Part] = []
         with self._lock:
             for part in parts:
                 self.totals.bytes += part.length
                 self._missing[part.file] -= part.length
                 if not self._missing[part.file]:
-                    whole.append(part.file)
+                    whole.append(part)
             slot.pending -= 1
             is_last = not slot.pending
-        for file in whole:
-            if not self._in_one_go(file, parts[-1].length):
-                self._descriptors.finish(file)
-            if self._sole[file]:
-                self._committer.add(file)
+        for part in whole:
+            if not self._in_one_go(part.file, part.length):
+                self._descriptors.finish(part.file)
+            if self._sole[part.file]:
+                self._committer.add(part.file)
         if is_last:
             self.written.append(slot)

@@ -42,8 +42,8 @@ def check_world_size(size: int, expected: int | None, env: Mapping[str, str], *,
         if count != size:
             raise UsageError(
                 f"the MPI world has {size} ranks, {source} says {count}",
-                cause="the launcher's PMI and this MPI library did not find each other",
-                remedy="start with azcp-mpirun, or srun --mpi=pmix where Slurm has it; "
+                cause="no launcher, or one whose PMI this MPI library does not speak",
+                remedy="start with the mpirun that came with it, or srun --mpi=pmix where Slurm has it; "
                 "--no-broadcast is meant for one rank alone",
             )
 

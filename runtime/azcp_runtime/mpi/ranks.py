@@ -99,6 +99,12 @@ class Ranks(Protocol):
     def open_lanes(self, roots: Sequence[int]) -> Fabric:
         """A lane across the nodes of this rail for each root node."""
 
+    def hear(self) -> None:
+        """To be called now and then in long work of a rank's own.
+
+        The others learn that it lives, and rank 0 learns of their failures.
+        """
+
     def leave(self) -> None:
         """The run has ended well; nothing of MPI may be used after this."""
 

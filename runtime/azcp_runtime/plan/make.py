@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from azcp_runtime.plan.budget import Budget, make_budget, memory_of
 from azcp_runtime.plan.chunks import Plan, aligned, lay_out
-from azcp_runtime.plan.presence import SKIP
+from azcp_runtime.plan.presence import AZURE, SKIP
 from azcp_runtime.plan.shards import (
     Cluster,
     assign,
@@ -53,13 +53,27 @@ def make_plan(sizes: Sequence[int], origin: Sequence[int], request: PlanRequest)
     moving = [size for size, where in zip(sizes, origin, strict=True) if where != SKIP]
     total, owners = sum(moving), cluster.download_ranks
     guess = make_budget(
-        request.memory_bytes, cluster.nodes, total // owners, chunk=request.chunk_bytes, depth=request.depth
+        request.memory_bytes,
+        _lanes(cluster, origin),
+        total // owners,
+        chunk=request.chunk_bytes,
+        depth=request.depth,
     )
     shard_bytes = _shard_bytes(request, moving, total, guess.chunk_bytes)
     pieces = cut(sizes, origin, shard_bytes, default_pack_bytes(total, owners, guess.chunk_bytes))
     plan = lay_out(pieces, assign(pieces, cluster), sizes, guess.chunk_bytes)
     memory = memory_of(plan, cluster.rails, guess.own_slots, guess.lane_slots)
     return plan, replace(guess, memory_bytes=memory)
+
+
+def _lanes(cluster: Cluster, origin: Sequence[int]) -> int:
+    """The most lanes that any rail can have: its downloaders, and the holders of what peers send."""
+    holders = set(origin) - {SKIP, AZURE}
+    per_rail = [holders.copy() for _ in range(cluster.rails)]
+    if AZURE in set(origin):
+        for seat in cluster.downloaders():
+            per_rail[seat % cluster.rails].add(seat // cluster.rails)
+    return max(1, *(len(nodes) for nodes in per_rail))
 
 
 def _shard_bytes(request: PlanRequest, moving: Sequence[int], total: int, chunk: int) -> int:

@@ -11,7 +11,7 @@ from typing import Final
 from azcp_runtime.plan.presence import AZURE, SKIP
 
 SMALL_FILE_BYTES: Final = 256 << 10
-"""Files up to this size travel many to a chunk and are never cut."""
+"""Files up to this size travel many to a chunk, whole where the chunk has room for one."""
 
 _SHARDS_PER_OWNER: Final = 64
 _PACK_BYTES: Final = 4 << 20

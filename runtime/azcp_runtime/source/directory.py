@@ -72,11 +72,17 @@ def read_file(path: bytes, name: bytes, version: str, offset: int, into: memoryv
             "--download-ranks 1 reads it on one",
         ) from error
     try:
-        if version and version_of(os.fstat(descriptor)) != version:
-            raise DownloadError(f"{shown(name)} changed while it was distributed", remedy="run again")
+        _check_version(descriptor, name, version)
         _read_exactly(descriptor, name, offset, into)
+        _check_version(descriptor, name, version)
     finally:
         os.close(descriptor)
+
+
+def _check_version(descriptor: int, name: bytes, version: str) -> None:
+    """Before a read and after it: a file that is rewritten meanwhile would give bytes of both."""
+    if version and version_of(os.fstat(descriptor)) != version:
+        raise DownloadError(f"{shown(name)} changed while it was distributed", remedy="run again")
 
 
 def _read_exactly(descriptor: int, name: bytes, offset: int, into: memoryview) -> None:

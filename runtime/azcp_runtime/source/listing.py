@@ -103,8 +103,8 @@ def decode_listing(data: bytes) -> Listing:
 def make_listing(entries: Iterable[Entry]) -> Listing:
     """The files among entries, sorted by name; folders and their markers are left out.
 
-    A folder marker is an entry that says so, whose name is empty or ends in a slash, or that is
-    empty while another entry lies below its name.
+    A folder marker is an entry without bytes that says so, whose name is empty or ends in a slash,
+    or below whose name another entry lies. One with bytes stays, to be refused by its name.
     """
     kept = sorted((e for e in entries if not _is_marker(e)), key=lambda entry: entry.name)
     kept = _without_empty_parents(kept)
@@ -120,18 +120,19 @@ def make_listing(entries: Iterable[Entry]) -> Listing:
 
 def select(listing: Listing, keep: Sequence[int]) -> Listing:
     """The listing of some of its files, by index, in the same order."""
+    archived = set(listing.archived)
     return Listing(
         [listing.names[i] for i in keep],
         array("Q", (listing.sizes[i] for i in keep)),
         [listing.etags[i] for i in keep],
         array("q", (listing.modified[i] for i in keep)),
         b"".join(listing.md5[i * MD5_BYTES : (i + 1) * MD5_BYTES] for i in keep),
-        [new for new, old in enumerate(keep) if old in set(listing.archived)],
+        [new for new, old in enumerate(keep) if old in archived],
     )
 
 
 def _is_marker(entry: Entry) -> bool:
-    return entry.is_folder or not entry.name or entry.name.endswith(b"/")
+    return not entry.size and (entry.is_folder or not entry.name or entry.name.endswith(b"/"))
 
 
 def _without_empty_parents(entries: list[Entry]) -> list[Entry]:

@@ -35,6 +35,7 @@ def objection(name: bytes) -> str:
         (not name, "is empty"),
         (b"\0" in name, "holds a NUL byte"),
         (name.startswith(b"/"), "is absolute"),
+        (name.endswith(b"/"), "is the name of a folder but has bytes"),
         (len(name) > LONGEST_PATH_BYTES, f"is longer than {LONGEST_PATH_BYTES} bytes"),
         (b".." in segments or b"." in segments, "has a . or .. segment"),
         (
@@ -42,7 +43,7 @@ def objection(name: bytes) -> str:
             f"has a segment of more than {LONGEST_SEGMENT_BYTES} bytes",
         ),
         (
-            segments[0] == _STATE or segments[-1].startswith(_PARTIAL),
+            segments[0] == _STATE or any(segment.startswith(_PARTIAL) for segment in segments),
             "is reserved for azcp-distribute's own files",
         ),
     )

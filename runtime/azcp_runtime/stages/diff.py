@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import secrets
+import struct
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from azcp_runtime.contract import STATE_DIR, PreflightError
 from azcp_runtime.disk.holdings import held_files
@@ -21,13 +23,15 @@ from azcp_runtime.disk.probe import (
     prepare,
 )
 from azcp_runtime.disk.tree import partial_path
-from azcp_runtime.mpi.ranks import Ranks
+from azcp_runtime.mpi.ranks import Ranks, Seat
 from azcp_runtime.options import Options
 from azcp_runtime.plan.presence import Diff, classify, rotated
 from azcp_runtime.source.listing import Listing
 from azcp_runtime.source.names import local_path
 
-_TOKEN_BYTES = 16
+_TOKEN_BYTES: Final = 16
+_NODE_TOKEN: Final = struct.Struct(f"<II{_TOKEN_BYTES}s")
+_NAMED: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +61,15 @@ def diff_stage(
     """
     prepare(dest)
     direct = not options.no_bcast_direct and direct_works(dest)
-    if not direct and not options.no_bcast_direct:
-        notice(f"{dest} does not take direct writes: writing through the page cache")
     _refuse_shared(ranks, dest)
-    held_lock = lock(dest) if ranks.seat.rail == 0 else -1
-    check_obstacles(dest, listing.names)
+    is_first = ranks.seat.rail == 0
+    held_lock = lock(dest) if is_first else -1
     held = held_files(dest, listing, options.compare, options.filelist)
-    _check_space(dest, listing, held)
+    if is_first:  # what is true of the node needs to be looked at once
+        check_obstacles(dest, listing.names)
+        _check_space(dest, listing, held)
+    if not options.no_bcast_direct:
+        _tell_buffered(ranks, notice, direct=direct)
     return _exchange(ranks, held), Destination(dest, held, direct, held_lock)
 
 
@@ -86,34 +92,63 @@ def _check_space(dest: Path, listing: Listing, held: Sequence[int]) -> None:
     missing = sum(size for size, has in zip(listing.sizes, held, strict=True) if not has)
     if missing <= free_bytes(dest):
         return
-    # What a replaced file or a partial of an earlier run occupies is had again.
+    # A partial of an earlier run has its blocks; a file that is replaced keeps its own until the rename.
     root, needed = os.fsencode(dest), 0
     for file, size in enumerate(listing.sizes):
         if not held[file]:
-            target = os.path.join(root, local_path(listing.names[file]))
-            needed += max(0, size - allocated_bytes(target) - allocated_bytes(partial_path(target)))
+            partial = partial_path(os.path.join(root, local_path(listing.names[file])))
+            needed += max(0, size - allocated_bytes(partial))
     check_space(dest, needed)
 
 
+def _tell_buffered(ranks: Ranks, notice: Callable[[str], None], *, direct: bool) -> None:
+    """One line for all nodes whose destination takes no direct writes."""
+    rows = ranks.gather(bytes([direct]))
+    seat = ranks.seat
+    nodes = sorted({seat.node_of[rank] for rank, row in enumerate(rows) if row == b"\0"})
+    if nodes:
+        names = ", ".join(seat.hosts[node] for node in nodes[:_NAMED])
+        notice(
+            f"DEST takes no direct writes on {len(nodes)} of {seat.nodes} nodes ({names}): "
+            "writing through the page cache there"
+        )
+
+
 def _refuse_shared(ranks: Ranks, dest: Path) -> None:
-    """Refuse one folder under two nodes: they would write and rename the same files."""
+    """Refuse one folder under two nodes, and two folders on one.
+
+    Two nodes would write and rename the same files. Ranks of one node each bring a part of a file
+    that one of them publishes for all.
+    """
     seat = ranks.seat
     token = secrets.token_bytes(_TOKEN_BYTES)
     mine = dest / STATE_DIR / f"node-{token.hex()}"
-    if seat.rail == 0:
-        mine.touch()
     try:
-        tokens = ranks.share(b"".join(ranks.gather(seat.node.to_bytes(4, "little") + token)))
+        if seat.rail == 0:
+            mine.touch()
+        rows = ranks.share(b"".join(ranks.gather(_NODE_TOKEN.pack(seat.node, seat.rail, token))))
         found = set(os.listdir(dest / STATE_DIR))
-        step = _TOKEN_BYTES + 4
-        for at in range(0, len(tokens), step):
-            node = int.from_bytes(tokens[at : at + 4], "little")
-            if node != seat.node and f"node-{tokens[at + 4 : at + step].hex()}" in found:
-                raise PreflightError(
-                    f"{dest} is the same folder on {seat.host} and on {seat.hosts[node]}",
-                    cause="DEST lies on a shared file system",
-                    remedy="choose a disk of each node's own",
-                )
+        for node, rail, other in _NODE_TOKEN.iter_unpack(rows):
+            if rail == 0:
+                _check_token(seat, dest, node, is_here=f"node-{other.hex()}" in found)
         ranks.barrier()
+    except OSError as error:
+        raise PreflightError(f"cannot write to {dest}: {error.strerror}") from error
     finally:
-        mine.unlink(missing_ok=True)
+        if seat.rail == 0:
+            mine.unlink(missing_ok=True)
+
+
+def _check_token(seat: Seat, dest: Path, node: int, *, is_here: bool) -> None:
+    if is_here and node != seat.node:
+        raise PreflightError(
+            f"{dest} is the same folder on {seat.host} and on {seat.hosts[node]}",
+            cause="DEST lies on a shared file system",
+            remedy="choose a disk of each node's own",
+        )
+    if not is_here and node == seat.node:
+        raise PreflightError(
+            f"{dest} on {seat.host} is not the folder of that node's first rank",
+            cause="ranks of one node must share DEST",
+            remedy="give all of them the same DEST, or start one rank per node",
+        )

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from azcp_runtime.contract import ListError, UsageError
 from azcp_runtime.mpi.ranks import Ranks
@@ -17,7 +18,8 @@ from azcp_runtime.source.location import BlobLocation, DirectoryLocation, Locati
 from azcp_runtime.source.names import refuse_unsafe, shown
 from azcp_runtime.source.shardlist import read_shardlist
 
-_SHOWN = 20
+_SHOWN: Final = 20
+_HEAR_EVERY: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,23 +47,34 @@ def list_stage(ranks: Ranks, options: Options, location: Location) -> tuple[List
         kind, value = json.loads(ranks.share(None))
         return decode_listing(ranks.share(None)), Access(kind, value)
     access = _find_access(options, location)
-    listing = _checked(make_listing(_entries(options, location, access)), skip_archived=options.skip_archived)
+    entries = _heard(ranks, _entries(options, location, access))
+    listing = _checked(make_listing(entries), skip_archived=options.skip_archived)
     ranks.share(json.dumps([access.kind, access.value]).encode())
     ranks.share(listing.encoded())
     return listing, access
 
 
-def source_of(options: Options) -> Location:
+def _heard(ranks: Ranks, entries: Iterable[Entry]) -> Iterable[Entry]:
+    """The entries, while rank 0 hears of the others: a listing may take minutes."""
+    for number, entry in enumerate(entries):
+        if number % _HEAR_EVERY == 0:
+            ranks.hear()
+        yield entry
+
+
+def source_of(options: Options, *, is_lister: bool) -> Location:
     """SOURCE, checked as far as it can be without asking it."""
     location = parse_source(options.source)
     if isinstance(location, DirectoryLocation):
-        _check_directory(location.path, options)
+        _check_directory(location.path, options, is_lister=is_lister and not options.shardlist)
     return location
 
 
-def _check_directory(path: Path, options: Options) -> None:
-    if not path.is_dir() and not options.shardlist:
-        raise ListError(f"the source directory {path} does not exist", remedy="is the file system mounted?")
+def _check_directory(path: Path, options: Options, *, is_lister: bool) -> None:
+    # Whoever reads it finds out; rank 0 must, unless a list spares it.
+    if is_lister and not path.is_dir():
+        problem = "is not a directory" if path.exists() else "does not exist"
+        raise ListError(f"the source {path} {problem}", remedy="is the file system mounted?")
     inside = os.path.realpath(options.dest) + "/"
     if inside.startswith(os.path.realpath(path) + "/"):
         raise UsageError(f"DEST {options.dest} lies inside SOURCE {path}", remedy="choose another DEST")

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from azcp_runtime.contract import PlanError
 from azcp_runtime.disk.commit import Committer
 from azcp_runtime.disk.tree import Tree
 from azcp_runtime.engine.fetch import Fetchers
@@ -21,10 +20,11 @@ from azcp_runtime.engine.watch import Watch
 from azcp_runtime.engine.write import Writers
 from azcp_runtime.machine import cpus
 from azcp_runtime.mpi.backoff import Backoff
-from azcp_runtime.mpi.ranks import Fabric, Ranks
+from azcp_runtime.mpi.ranks import Fabric, Ranks, Seat
 from azcp_runtime.options import Options
 from azcp_runtime.plan.budget import Budget
 from azcp_runtime.plan.chunks import Lane, Plan
+from azcp_runtime.progress import Moved
 from azcp_runtime.source.listing import Listing
 from azcp_runtime.source.reader import OriginReader
 from azcp_runtime.stages.diff import Destination
@@ -39,13 +39,14 @@ _LARGEST_BLOCK: Final = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """All that the pass needs to know."""
+    """All that the pass needs to know; ``missing`` is what ``bytes_by_rail`` gives for this rank."""
 
     options: Options
     listing: Listing
     plan: Plan
     budget: Budget
     destination: Destination
+    missing: array[int]
     reader: OriginReader
     retries: Callable[[], list[int]]
 
@@ -79,12 +80,12 @@ class Pass:
             notice=lambda text: print(f"[write] {text}", file=sys.stderr, flush=True),
         )
         self._committer = Committer(self._tree, trouble.report)
-        self._missing = bytes_by_rail(plan, destination.held, seat.rail, seat.rails, len(listing))
-        self._shared = self._files_of_several_rails()
+        # The parts of a file that comes over several rails are published by the node's first rank.
+        self._shared = files_of_several_rails(plan, seat.rails) if seat.rail == 0 else []
         self._writers = Writers(
             plan,
             listing.sizes,
-            self._missing,
+            work.missing,
             self._tree,
             self._committer,
             threads=work.options.bcast_writers or min(_MOST_WRITERS, max(2, cpus() // seat.rails)),
@@ -117,13 +118,15 @@ class Pass:
         )
         loop = OnePass(parts, self._watch.tick, self._work.options.stall_timeout)
         self._watch.follow(loop.totals)
-        loop.run()
-        self._stop.set()
-        if self._fetchers:
-            self._fetchers.join()
-        self._writers.stop()
-        self._commit()
-        self._watch.end()
+        try:
+            loop.run()
+            self._stop.set()
+            if self._fetchers:
+                self._fetchers.join()
+            self._writers.stop()
+            self._commit()
+        finally:
+            self._watch.end()  # gives the terminal its cursor back
         return self._totals(loop)
 
     def _commit(self) -> None:
@@ -133,7 +136,8 @@ class Pass:
             self._ranks.barrier(node_only=True)
         if seat.rail == 0:
             for file in self._shared:
-                self._committer.add(file)
+                if not self._work.destination.held[file]:
+                    self._committer.add(file)
             for file, size in enumerate(self._work.listing.sizes):
                 if not size and not self._work.destination.held[file]:
                     self._tree.write_whole(file, memoryview(b""))
@@ -145,20 +149,6 @@ class Pass:
             backoff.nap()
         self._trouble.check()
         self._ranks.barrier()
-
-    def _files_of_several_rails(self) -> list[int]:
-        sizes = self._work.listing.sizes
-        here = array("Q", bytes(8 * len(sizes)))
-        if self._ranks.seat.rails == 1:
-            return []
-        held = self._work.destination.held
-        for rail in range(self._ranks.seat.rails):
-            for file, count in enumerate(
-                bytes_by_rail(self._work.plan, held, rail, self._ranks.seat.rails, len(sizes))
-            ):
-                if 0 < count < sizes[file]:
-                    here[file] = 1
-        return [file for file, several in enumerate(here) if several]
 
     def _lane_state(self, index: int, lane: Lane) -> LaneState:
         count = self._work.budget.own_slots if index == self._own else self._work.budget.lane_slots
@@ -216,11 +206,11 @@ class Pass:
         )
 
 
-def bytes_by_rail(plan: Plan, held: Sequence[int], rail: int, rails: int, files: int) -> array[int]:
-    """Per file the bytes that one rail brings to a node; 0 where the node holds the file."""
+def bytes_by_rail(plan: Plan, held: Sequence[int], seat: Seat, files: int) -> array[int]:
+    """Per file the bytes that a rank's rail brings to its node; 0 where the node holds the file."""
     missing = array("Q", bytes(8 * files))
     for lane in plan.lanes:
-        if lane.owner % rails == rail:
+        if lane.owner % seat.rails == seat.rail:
             first = plan.chunk_start[lane.first_chunk]
             for extent in range(first, plan.chunk_start[lane.first_chunk + lane.chunks]):
                 file = plan.file[extent]
@@ -229,16 +219,20 @@ def bytes_by_rail(plan: Plan, held: Sequence[int], rail: int, rails: int, files:
     return missing
 
 
-def check_same_plan(ranks: Ranks, plan: Plan) -> None:
-    """Refuse to start where two ranks have planned differently.
+def goals(plan: Plan, seat: Seat, missing_bytes: int) -> Moved:
+    """What a rank will have moved when the pass is over."""
+    rail = [lane for lane in plan.lanes if lane.owner % seat.rails == seat.rail]
+    own = sum(lane.total_bytes for lane in rail if lane.owner == seat.index)
+    return Moved(own, sum(lane.total_bytes for lane in rail) - own, missing_bytes)
 
-    Raises:
-        PlanError: they have; they run different versions, or were given different options.
-    """
-    words = array("Q", plan.digest())
-    if ranks.reduce(words, "and") != ranks.reduce(words, "or"):
-        raise PlanError(
-            "the ranks have made different plans",
-            cause="different options or versions of azcp-distribute on the nodes",
-            remedy="start every rank with the same command and image",
-        )
+
+def files_of_several_rails(plan: Plan, rails: int) -> list[int]:
+    """Files of which more than one rail brings a part."""
+    rail_of: dict[int, int] = {}
+    several: set[int] = set()
+    for lane in plan.lanes if rails > 1 else ():
+        first, last = lane.first_chunk, lane.first_chunk + lane.chunks
+        for extent in range(plan.chunk_start[first], plan.chunk_start[last]):
+            if rail_of.setdefault(plan.file[extent], lane.owner % rails) != lane.owner % rails:
+                several.add(plan.file[extent])
+    return sorted(several)

@@ -7,18 +7,21 @@ from typing import Final
 
 _FACTORS: Final[dict[str, int]] = {
     "": 1,
-    **{prefix: 1000**power for power, prefix in enumerate("kmgt", 1)},
-    **{f"{prefix}i": 1024**power for power, prefix in enumerate("kmgt", 1)},
+    **{prefix: 1000**power for power, prefix in enumerate("kmgtp", 1)},
+    **{f"{prefix}i": 1024**power for power, prefix in enumerate("kmgtp", 1)},
 }
-_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]i?)?(?:b|bytes?)?", re.IGNORECASE)
-_RATE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]i?)?(bps|bit/s|b/s|bytes/s)", re.IGNORECASE)
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgtp]i?)?(?:b|bytes?)?", re.IGNORECASE | re.ASCII)
+# The prefix may have either case, the unit may not: a capital B is a byte and a small b a bit.
+_RATE: Final = re.compile(
+    r"(\d+(?:\.\d+)?)\s*((?i:[kmgtp]i?))?(?:(?P<unit>[Bb])(?:ps|/s)|(?P<word>bit|byte)s?/s)", re.ASCII
+)
 
 _BITS_PER_BYTE: Final = 8
 _LARGEST: Final = 1 << 63
 
 
 def parse_size(text: str) -> int:
-    """Bytes of a size such as ``16777216``, ``16MiB`` or ``1GB``.
+    """Bytes of a size such as ``16777216``, ``16MiB`` or ``1GB``; the case does not matter.
 
     Raises:
         ValueError: the text is no size, is negative, or does not fit 63 bits.
@@ -33,24 +36,25 @@ def parse_size(text: str) -> int:
 
 
 def parse_rate(text: str) -> int:
-    """Bytes per second of a rate such as ``50Gbps`` (bits) or ``500MiB/s`` (bytes).
+    """Bytes per second of a rate: ``50Gbps`` and ``50Gb/s`` are bits, ``2GBps`` and ``2GB/s`` bytes.
 
     Raises:
-        ValueError: the text is no rate, or is zero.
+        ValueError: the text is no rate, is less than a byte per second, or does not fit 63 bits.
     """
     match = _RATE.fullmatch(text.strip())
     if not match:
-        raise ValueError(f"{text!r} is not a rate such as 50Gbps or 500MiB/s")
-    # A small b in b/s is a bit and a capital one a byte; bps and bit/s are always bits.
-    is_bytes = match[3] == "B/s" or match[3].lower() == "bytes/s"
+        raise ValueError(f"{text!r} is not a rate such as 50Gbps (bits) or 500MiB/s (bytes)")
+    is_bytes = match["unit"] == "B" or match["word"] == "byte"
     rate = _scaled(match) // (1 if is_bytes else _BITS_PER_BYTE)
     if rate == 0:
         raise ValueError(f"{text!r} is less than a byte per second")
+    if rate >= _LARGEST:
+        raise ValueError(f"{text!r} is faster than any link")
     return rate
 
 
 def format_size(size_bytes: float) -> str:
-    """A size in binary units with at most one decimal, for people."""
+    """A size in binary units with at most one decimal, for messages."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size_bytes < 1024:  # noqa: PLR2004 - the factor between binary units
             return f"{size_bytes:.0f} {unit}" if unit == "B" else f"{size_bytes:.1f} {unit}"

@@ -1,6 +1,6 @@
 """What the toolkit and the runtime agree on: exit codes, errors, paths and environment names.
 
-Standard library only: the toolkit imports this module and nothing else of the runtime.
+Standard library only: the toolkit imports this package and nothing else of the runtime.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ class ExitCode(IntEnum):
     """The exit codes of azcp-distribute; scripts branch on them."""
 
     DONE = 0
+    FAULT = 1
+    """A fault of azcp-distribute itself, told with a traceback."""
     USAGE = 2
     LIST = 3
     PLAN = 4

@@ -1,0 +1,113 @@
+"""What the ranks tell rank 0 beside the data: that they live, how much has moved, and why they failed."""
+
+from __future__ import annotations
+
+import struct
+import time
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
+
+from azcp_runtime.contract import BroadcastError
+from azcp_runtime.mpi.backoff import LONGEST_NAP_S
+from azcp_runtime.mpi.ranks import PeerFailedError, Seat
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Comm, Request
+
+_BEAT_EVERY_S: Final = 1.0
+_SILENT_AFTER_S: Final = 3.0
+_BEAT: Final = struct.Struct("<Q")
+_BEAT_TAG: Final = 0
+"""Of a sign of life; the tag of a failure is its exit code, which is never 0."""
+
+_GRACE_S: Final = 3.0
+"""How long a failed rank waits for rank 0 to print its reason and end the run."""
+
+_TURN_S: Final = 4.0
+_MOST_TURNS: Final = 6
+_NAMED: Final = 4
+
+
+class Pulse:
+    """One rank's side of it.
+
+    Args:
+        mpi: the module mpi4py.MPI.
+        communicator: a duplicate of the world's, for nothing else.
+        seat: this rank.
+        patience_s: after so many seconds without a sign of life a rank is given up.
+    """
+
+    def __init__(self, mpi: ModuleType, communicator: Comm, seat: Seat, patience_s: float) -> None:
+        self._mpi = mpi
+        self._communicator = communicator
+        self._seat = seat
+        self._patience_s = patience_s
+        self._heard = {rank: (time.monotonic(), 0) for rank in range(1, seat.size)}
+        self._beat: Request = mpi.REQUEST_NULL
+        self._beat_at = 0.0
+        self._look_at = 0.0
+        self._moved = 0
+
+    def hear(self) -> None:
+        """Give a sign of life when it is time; on rank 0, take those of the others.
+
+        Raises:
+            PeerFailedError: on rank 0, when another rank has failed.
+        """
+        if self._seat.rank != 0:
+            self._give_sign()
+            return
+        status = self._mpi.Status()
+        while self._communicator.Iprobe(self._mpi.ANY_SOURCE, self._mpi.ANY_TAG, status):
+            source, tag = status.Get_source(), status.Get_tag()
+            message = bytearray(status.Get_count(self._mpi.BYTE))
+            self._communicator.Recv([message, self._mpi.BYTE], source, tag)
+            if tag != _BEAT_TAG:
+                raise PeerFailedError(message.decode("utf-8", "replace"), tag)
+            self._heard[source] = (time.monotonic(), _BEAT.unpack(message)[0])
+
+    def tell_failure(self, line: str, code: int) -> None:
+        """Let rank 0 print the line and end the run; returns when rank 0 has not done so in time."""
+        message = self._communicator.Isend([line.encode(), self._mpi.BYTE], dest=0, tag=code)
+        # One after the other, so that where rank 0 is stopped only one of them has to speak.
+        turn = min(self._seat.rank, _MOST_TURNS) - 1
+        deadline = time.monotonic() + _GRACE_S + turn * _TURN_S
+        while time.monotonic() < deadline:
+            message.Test()
+            time.sleep(LONGEST_NAP_S)
+
+    def moved_elsewhere(self, here: int) -> int:
+        """What the other ranks said they have moved; they are told what moved here."""
+        self._moved = here
+        return sum(moved for _, moved in self._heard.values())
+
+    def silent(self, seconds: float = _SILENT_AFTER_S) -> list[int]:
+        """On rank 0: the ranks that have not been heard of for so long."""
+        since = time.monotonic() - seconds
+        return [rank for rank, (heard, _) in self._heard.items() if self._seat.rank == 0 and heard < since]
+
+    def give_up_lost(self) -> None:
+        """On rank 0, now and then: end the run if a rank has been silent beyond patience.
+
+        Raises:
+            BroadcastError: it names them.
+        """
+        now = time.monotonic()
+        if now < self._look_at:
+            return
+        self._look_at = now + _BEAT_EVERY_S
+        if lost := self.silent(self._patience_s):
+            names = ", ".join(self._seat.named(rank) for rank in lost[:_NAMED])
+            raise BroadcastError(
+                f"no sign of life from {names} for {self._patience_s:.0f} s",
+                cause="a stopped process or a cut link",
+                remedy="look at that node; --stall-timeout sets the limit",
+            )
+
+    def _give_sign(self) -> None:
+        now = time.monotonic()
+        if now >= self._beat_at and self._beat.Test():
+            sign = [_BEAT.pack(self._moved), self._mpi.BYTE]
+            self._beat = self._communicator.Isend(sign, dest=0, tag=_BEAT_TAG)
+            self._beat_at = now + _BEAT_EVERY_S

@@ -1,0 +1,84 @@
+"""The plan of a run, made by every rank for itself and compared before anything moves."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+
+from azcp_runtime.contract import PlanError, UsageError
+from azcp_runtime.contract.units import format_size
+from azcp_runtime.machine import available_memory
+from azcp_runtime.mpi.ranks import Ranks, Seat
+from azcp_runtime.options import DEFAULT_MEMORY_BYTES, Options
+from azcp_runtime.plan.budget import Budget
+from azcp_runtime.plan.chunks import Plan
+from azcp_runtime.plan.make import PlanRequest, make_plan
+from azcp_runtime.plan.presence import Diff
+from azcp_runtime.plan.shards import Cluster
+from azcp_runtime.planner import spread_percent
+from azcp_runtime.source.listing import Listing
+
+
+def plan_stage(ranks: Ranks, options: Options, listing: Listing, diff: Diff) -> tuple[Plan, Budget]:
+    """The plan and the memory it takes, the same on every rank.
+
+    Raises:
+        PlanError: it does not fit the memory, or the ranks have planned differently.
+    """
+    seat = ranks.seat
+    memory = options.memory or min(DEFAULT_MEMORY_BYTES, available_memory() // 8 // seat.rails)
+    # The smallest node decides for all, so that every rank makes the same plan.
+    memory = ranks.reduce(array("Q", [memory]), "min")[0]
+    request = PlanRequest(
+        Cluster(seat.nodes, seat.rails, downloaders(options, seat)),
+        memory,
+        shard_bytes=options.shard_size,
+        file_shards=options.file_shards,
+        chunk_bytes=options.bcast_chunk,
+        depth=options.bcast_pipeline,
+    )
+    plan, budget = make_plan(listing.sizes, diff.origin, request)
+    check_same_plan(ranks, plan)
+    return plan, budget
+
+
+def downloaders(options: Options, seat: Seat) -> int:
+    """How many ranks read from the source.
+
+    Raises:
+        UsageError: more were asked for than there are.
+    """
+    count = options.download_ranks or seat.size
+    if count > seat.size:
+        raise UsageError(f"--download-ranks {count} is more than the world's {seat.size} ranks")
+    return count
+
+
+def plan_lines(seat: Seat, listing: Listing, plan: Plan, budget: Budget) -> Iterator[str]:
+    """What --dry-run prints: files, bytes, owners, spread and memory."""
+    yield f"[plan] {len(listing)} files, {listing.total_bytes} bytes, {plan.shards} shards"
+    yield (
+        f"[plan] {len(plan.lanes)} owners on {seat.nodes} nodes x {seat.rails} rails, "
+        f"spread {spread_percent(plan):.2f}%"
+    )
+    yield (
+        f"[plan] chunks of {format_size(budget.chunk_bytes)}, "
+        f"{budget.own_slots} + {budget.lane_slots} slots, {format_size(budget.memory_bytes)} per rank"
+    )
+    for lane in plan.lanes:
+        yield f"[plan] rank {lane.owner}: {lane.total_bytes} bytes in {lane.chunks} chunks"
+
+
+def check_same_plan(ranks: Ranks, plan: Plan) -> None:
+    """Refuse to start where two ranks have planned differently.
+
+    Raises:
+        PlanError: they have; they run different versions, or were given different options.
+    """
+    words = array("Q", plan.digest())
+    if ranks.reduce(words, "and") != ranks.reduce(words, "or"):
+        raise PlanError(
+            "the ranks have made different plans",
+            cause="different options or versions of azcp-distribute on the nodes",
+            remedy="start every rank with the same command and image",
+        )

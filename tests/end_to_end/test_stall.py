@@ -1,0 +1,154 @@
+"""A process that stands still: whoever it is and whenever it stops, the others end and say so."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+from azcp_runtime.contract import ExitCode
+
+from tests.lab import faults
+from tests.lab.answers import Answer, Request
+from tests.lab.dataset import plain_data_set
+from tests.lab.expectations import expect_failure, expect_trees, summary_of
+from tests.lab.fault_account import FaultAccount
+from tests.lab.faults import FOREVER, Fault, listing
+from tests.lab.mpi import Job, Outcome, distribute, started
+from tests.lab.processes import kill
+from tests.lab.stored_blobs import StoredBlob, stored
+from tests.lab.trees import partial_files, wrong_files
+from tests.lab.waiting import wait_until
+
+MIB: Final = 1 << 20
+RANKS: Final = 3
+DEADLINE_S: Final = 60.0
+STALL: Final = "--stall-timeout=3"
+# Long enough for every rank to be in the commit while one of them is stopped there.
+EMPTY_FILES: Final = 8000
+SILENT: Final = "no sign of life from rank {}"
+
+
+class Gate:
+    """Holds back the answers to some requests until it is opened."""
+
+    def __init__(self) -> None:
+        self._asked = threading.Event()
+        self._open = threading.Event()
+
+    def fault(self, when: Callable[[Request], bool]) -> Fault:
+        """The fault that holds them back."""
+        return Fault(self._hold, when=when, times=FOREVER)
+
+    def was_asked(self) -> bool:
+        """Whether somebody waits at it."""
+        return self._asked.is_set()
+
+    def open(self) -> None:
+        """Let all answers out."""
+        self._open.set()
+
+    def _hold(self, answer: Answer) -> Answer:
+        self._asked.set()
+        self._open.wait(DEADLINE_S)
+        return answer
+
+
+def stop(job: Job, rank: int) -> None:
+    """SIGSTOP to a rank that runs."""
+    kill(job.ranks()[rank], signal.SIGSTOP)
+
+
+def end_of(job: Job) -> Outcome:
+    """How it ended, once nothing is left of it, the stopped process neither."""
+    outcome = job.wait(DEADLINE_S)
+    job.wait_until_gone()
+    return outcome
+
+
+@pytest.mark.parametrize("rank", [1, RANKS - 1])
+def test_a_rank_that_is_stopped_in_the_pass_is_named(dest: Path, rank: int) -> None:
+    data_set = plain_data_set(*[4 * MIB] * 12)
+    pace = Fault(faults.slow(MIB), times=FOREVER)
+    with (
+        FaultAccount(stored(data_set), [pace]) as account,
+        started(account.url(), dest, STALL, "--concurrency=2", ranks=RANKS, nodes=RANKS) as job,
+    ):
+        wait_until(lambda: job.ended() or account.served_bytes() > MIB, DEADLINE_S, "the pass has begun")
+        stop(job, rank)
+        outcome = end_of(job)
+    expect_failure(outcome, ExitCode.BROADCAST, SILENT.format(rank))
+    for node in range(RANKS):
+        assert wrong_files(dest / f"node{node}", data_set.manifest) == []
+
+
+def test_when_the_first_rank_is_stopped_in_the_pass_the_others_end(dest: Path) -> None:
+    data_set = plain_data_set(*[4 * MIB] * 12)
+    pace = Fault(faults.slow(MIB), times=FOREVER)
+    with (
+        FaultAccount(stored(data_set), [pace]) as account,
+        started(account.url(), dest, STALL, "--concurrency=2", ranks=RANKS, nodes=RANKS) as job,
+    ):
+        wait_until(lambda: job.ended() or account.served_bytes() > MIB, DEADLINE_S, "the pass has begun")
+        stop(job, 0)
+        outcome = end_of(job)
+    expect_failure(outcome, ExitCode.BROADCAST)
+    for node in range(RANKS):
+        assert wrong_files(dest / f"node{node}", data_set.manifest) == []
+
+
+def test_a_rank_that_is_stopped_while_another_lists_is_named(dest: Path) -> None:
+    gate = Gate()
+    with (
+        FaultAccount(stored(plain_data_set(MIB)), [gate.fault(listing)]) as account,
+        started(account.url(), dest, STALL, ranks=RANKS, nodes=RANKS) as job,
+    ):
+        wait_until(gate.was_asked, DEADLINE_S, "the first rank lists")
+        stop(job, 1)
+        gate.open()
+        outcome = end_of(job)
+    expect_failure(outcome, ExitCode.BROADCAST, SILENT.format(1))
+
+
+def test_when_the_first_rank_is_stopped_while_it_lists_the_others_end(dest: Path) -> None:
+    gate = Gate()
+    with (
+        FaultAccount(stored(plain_data_set(MIB)), [gate.fault(listing)]) as account,
+        started(account.url(), dest, STALL, ranks=RANKS, nodes=RANKS) as job,
+    ):
+        wait_until(gate.was_asked, DEADLINE_S, "the first rank lists")
+        stop(job, 0)
+        gate.open()
+        outcome = end_of(job)
+        assert account.reads() == []
+    expect_failure(outcome, ExitCode.BROADCAST)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_rank_that_is_stopped_in_the_commit_ends_all(dest: Path, rank: int) -> None:
+    # Files without bytes get their names after the pass.
+    blobs = {f"empty/{number}": StoredBlob(b"") for number in range(EMPTY_FILES)}
+    with (
+        FaultAccount(blobs) as account,
+        started(account.url(), dest, STALL, ranks=RANKS, nodes=RANKS) as job,
+    ):
+        folder = dest / f"node{rank}" / "empty"
+        wait_until(lambda: job.ended() or folder.exists(), DEADLINE_S, "the commit has begun")
+        stop(job, rank)
+        assert partial_files(folder)
+        outcome = end_of(job)
+    expect_failure(outcome, ExitCode.BROADCAST, *([SILENT.format(rank)] if rank else []))
+
+
+def test_a_listing_that_takes_longer_than_the_stall_timeout_is_no_stall(dest: Path) -> None:
+    data_set = plain_data_set(*[10] * 60)
+    # A page of about 30 kB, in about seven seconds.
+    pace = Fault(faults.slow(4000), when=listing, times=FOREVER)
+    with FaultAccount(stored(data_set), [pace]) as account:
+        outcome = distribute(account.url(), dest, STALL, ranks=RANKS, nodes=RANKS)
+    assert outcome.seconds > 6
+    summary_of(outcome)
+    expect_trees(dest, data_set, RANKS)
