@@ -14,7 +14,7 @@ from azcp_runtime.contract import ExitCode
 from tests.lab import faults
 from tests.lab.answers import Answer, Request
 from tests.lab.dataset import plain_data_set
-from tests.lab.expectations import expect_failure, expect_trees, summary_of
+from tests.lab.expectations import FAILS_WITHIN_S, expect_failure, expect_trees, summary_of
 from tests.lab.fault_account import FaultAccount
 from tests.lab.faults import FOREVER, Fault, listing
 from tests.lab.mpi import Job, Outcome, distribute, started
@@ -64,7 +64,7 @@ def stop(job: Job, rank: int) -> None:
 
 def end_of(job: Job) -> Outcome:
     """How it ended, once nothing is left of it, the stopped process neither."""
-    outcome = job.wait(DEADLINE_S)
+    outcome = job.wait(FAILS_WITHIN_S)
     job.wait_until_gone()
     return outcome
 

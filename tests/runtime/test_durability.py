@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import tempfile
 from array import array
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Final
 
 import pytest
 from azcp_runtime.contract import WriteError
+from azcp_runtime.disk import tree as disk_tree
 from azcp_runtime.disk.commit import Committer
 from azcp_runtime.disk.tree import Tree, syncfs_reports_errors
 
@@ -178,3 +180,22 @@ def test_a_folder_that_cannot_be_synced_is_a_failure(
     tree.broken = {("fsync", str(tmp_path / "a")), ("sync all", None)}
     (error,) = commit(tree, FEW)
     assert isinstance(error, WriteError)
+
+
+def test_many_files_on_another_disk_below_the_destination_are_synced_on_that_disk(
+    make_tree: Callable[[Sequence[bytes]], RecordingTree], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: set[int] = set()
+    syncfs = disk_tree._libc.syncfs  # noqa: SLF001 - what the kernel is asked for is the point
+
+    def remembered(descriptor: int) -> int:
+        synced.add(os.fstat(descriptor).st_dev)
+        return int(syncfs(descriptor))
+
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as other:
+        (tmp_path / "other").symlink_to(other)
+        tree = make_tree(names_in("other/", MANY))
+        monkeypatch.setattr(disk_tree._libc, "syncfs", remembered)  # noqa: SLF001
+        assert commit(tree, MANY) == []
+        by_file = {of for what, of in tree.events if what == "sync file"}
+        assert os.stat(other).st_dev in synced or by_file == set(range(MANY))

@@ -24,6 +24,8 @@ from azcp_runtime.source.names import shown
 logging.getLogger("azure").addHandler(logging.NullHandler())
 
 _FOLDER_MARK: Final = "hdi_isfolder"
+_CONNECT_TIMEOUT_S: Final = 20.0
+_READ_TIMEOUT_S: Final = 60.0
 _PROPERTY_THREADS: Final = 16
 
 
@@ -90,6 +92,8 @@ def _container(location: BlobLocation, secret: Secret, limits: RetryLimits) -> C
         location.container,
         credential=credential,
         retry_policy=ListRetryPolicy(limits),
+        connection_timeout=min(_CONNECT_TIMEOUT_S, limits.retry_time_s),
+        read_timeout=min(_READ_TIMEOUT_S, limits.retry_time_s),
     )
 
 

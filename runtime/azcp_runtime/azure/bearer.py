@@ -39,6 +39,10 @@ class _Held:
     renew_at: float
     vain_until: float = 0.0
 
+    def is_another(self, refused: str, now: float) -> bool:
+        """Whether it can stand in for the refused one."""
+        return self.info.token != refused and now < self.info.expires_on
+
 
 class SharedToken:
     """A credential of azure-core that many threads and several clients share.

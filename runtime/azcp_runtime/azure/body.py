@@ -98,8 +98,13 @@ class BodyReader:
             *([auth] if auth else []),
         ]
         self.arrived_bytes = 0
-        transport: Any = _SlotTransport(location.account_url, self._arrived)
+        self._transport = _SlotTransport(location.account_url, self._arrived)
+        transport: Any = self._transport
         self._pipeline = Pipeline[HttpRequest, _Response](transport, policies)
+
+    def close(self) -> None:
+        """Close the connections of all threads; none of them may read any more."""
+        self._transport.close()
 
     def _arrived(self, count: int) -> None:
         # Threads may lose an addition; the sum only has to change when bytes come.
@@ -163,6 +168,7 @@ class _SlotTransport:
         self._endpoint = f"{url.scheme}://{url.netloc}"
         self._tls: ssl.SSLContext | None = tls_context() if url.scheme == "https" else None
         self._thread = threading.local()
+        self._wires: list[Wire] = []
 
     def __enter__(self) -> Self:
         return self
@@ -170,7 +176,12 @@ class _SlotTransport:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None
     ) -> None:
-        pass
+        self.close()
+
+    def close(self) -> None:
+        """Close every thread's connection."""
+        for wire in self._wires:
+            wire.close()
 
     def send(self, request: HttpRequest, *, sink: Sink, **_options: object) -> _Response:
         """One exchange; raises azure-core's errors, which its retry policy sorts."""
@@ -214,6 +225,7 @@ class _SlotTransport:
         wire = getattr(self._thread, "wire", None)
         if wire is None:
             wire = self._thread.wire = Wire(self._endpoint, self._tls)
+            self._wires.append(wire)
         return wire
 
 

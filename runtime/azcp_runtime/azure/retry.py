@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final
 
-from azure.core.exceptions import AzureError
+from azure.core.exceptions import AzureError, ClientAuthenticationError
 from azure.core.pipeline import PipelineRequest, PipelineResponse
 from azure.core.pipeline.policies import RetryPolicy
 from azure.storage.blob import ExponentialRetry
@@ -134,7 +134,8 @@ class ListRetryPolicy(ExponentialRetry):
     """azure-storage-blob's policy for the listing: sooner than its first 15 s, and not for ever.
 
     A throttled account is asked again as often as a range would be; a host that cannot be reached
-    only a few times, for it is most often misspelt; an untrusted certificate not at all.
+    only a few times, for it is most often misspelt; an untrusted certificate or an identity that
+    gets no token not at all.
     """
 
     _UNREACHED: Final = 3
@@ -164,7 +165,7 @@ class ListRetryPolicy(ExponentialRetry):
         error: AzureError | None = None,
     ) -> bool:
         """Whether there is another try."""
-        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        if isinstance(error, ClientAuthenticationError) or "CERTIFICATE_VERIFY_FAILED" in str(error):
             return False
         in_time = time.monotonic() + self._next_wait_s(settings) - settings["since"] < self._retry_time_s
         return bool(super().increment(settings, request, response, error)) and in_time
