@@ -121,7 +121,7 @@ def _list_error(location: BlobLocation, error: AzureError) -> ListError:
         )
         return ListError(f"cannot list {location}: HTTP {error.status_code} {code}".rstrip(), remedy=remedy)
     first_line = str(error).strip().partition("\n")[0]
-    remedy = ""
+    remedy = "check the account's name, and that this machine reaches it"
     if isinstance(error, ClientAuthenticationError):
         remedy = f"set {ENV_SAS} or {ENV_ACCOUNT_KEY}, sign in with az login, or use --auth anonymous"
     return ListError(f"cannot list {location}: {type(error).__name__}: {first_line}", remedy=remedy)
