@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import NoReturn
 
+from azcp_runtime import console
 from azcp_runtime.contract import AzcpError, ExitCode, InterruptedRunError
 from azcp_runtime.mpi.launch import check_world_size, is_first, launched_by_mpi
 from azcp_runtime.mpi.ranks import PeerFailedError, Ranks
@@ -20,6 +21,7 @@ from azcp_runtime.scrub import scrub
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code. On failure with several ranks it does not return."""
     env = os.environ
+    console.install()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _interrupted)
     try:

@@ -29,7 +29,7 @@ from azcp_runtime.source.shardlist import filelist_text
 from azcp_runtime.stages.diff import Destination, diff_stage, plain_diff
 from azcp_runtime.stages.listing import Access, list_stage, source_of
 from azcp_runtime.stages.one_pass import Pass, Work, bytes_by_rail, goals
-from azcp_runtime.stages.plan import downloaders, plan_lines, plan_stage
+from azcp_runtime.stages.plan import check_same_options, downloaders, plan_lines, plan_stage
 from azcp_runtime.summary import (
     bcast_line,
     diff_line,
@@ -71,6 +71,7 @@ class Run:
         options, ranks = self._options, self._ranks
         if options.stage == "init":
             return
+        check_same_options(ranks, options)
         self._check_early()
         location = source_of(options, is_lister=self._is_root)
         listing, access = self._list(location)
@@ -79,7 +80,7 @@ class Run:
         if options.dry_run:
             self._dry_run(listing)
             return
-        diff, destination = self._diff(listing)
+        diff, destination = self._diff(location, listing)
         if options.stage == "diff":
             return
         plan, budget = plan_stage(ranks, options, listing, diff)
@@ -113,9 +114,10 @@ class Run:
         self._say(list_line(len(listing), listing.total_bytes, seconds))
         return listing, access
 
-    def _diff(self, listing: Listing) -> tuple[Diff, Destination]:
+    def _diff(self, location: Location, listing: Listing) -> tuple[Diff, Destination]:
         began = time.monotonic()
-        diff, destination = diff_stage(self._ranks, self._options, self._dest(), listing, self._note)
+        prefix = location.prefix if isinstance(location, BlobLocation) else ""
+        diff, destination = diff_stage(self._ranks, self._options, self._dest(), listing, prefix, self._note)
         seconds = time.monotonic() - began
         self._stages["diff"] = {
             "transfer": diff.peer + diff.azure,
@@ -254,14 +256,8 @@ class Run:
         return dest / f"node{self._ranks.seat.node}"
 
     def _say(self, line: str) -> None:
-        if not self._is_root:
-            return
-        try:
+        if self._is_root:
             print(line, flush=True)
-        except OSError as error:
-            # Nobody reads the summary any more; the data still has to arrive.
-            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the process ends
-            self._note(f"standard output is closed: {error.strerror}")
 
     def _note(self, line: str) -> None:
         if self._is_root:

@@ -14,7 +14,7 @@ from azcp_runtime.contract import ENV_ACCOUNT_KEY, ENV_SAS
 
 _HIDDEN: Final = "***"
 _PATTERNS: Final = (
-    re.compile(r"(?i)(\bsig=)[^&\s\"'<>)\]]+"),
+    re.compile(r"(?i)(\bsig(?:=|%3D))[^&\s\"'<>)\]]+"),
     re.compile(r"(?i)(\b(?:AccountKey|SharedAccessSignature)=)[^;\s\"']+"),
     re.compile(r"(?i)(\bSharedKey [^:\s]+:)[A-Za-z0-9+/=]+"),
     re.compile(r"(?i)(\bBearer )[A-Za-z0-9._~+/=-]+"),
@@ -31,4 +31,5 @@ def scrub(text: str, env: Mapping[str, str]) -> str:
             text = text.replace(value, _HIDDEN).replace(quote(value, safe=""), _HIDDEN)
     for pattern in _PATTERNS:
         text = pattern.sub(rf"\1{_HIDDEN}", text)
-    return text
+    # What servers and files say must not drive the terminal.
+    return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)

@@ -14,7 +14,7 @@ from azcp_runtime.contract import ExitCode
 from tests.lab import faults
 from tests.lab.answers import Answer, Request
 from tests.lab.dataset import plain_data_set
-from tests.lab.expectations import FAILS_WITHIN_S, expect_failure, expect_trees, summary_of
+from tests.lab.expectations import FAILS_WITHIN_S, REASON, expect_failure, expect_trees, summary_of
 from tests.lab.fault_account import FaultAccount
 from tests.lab.faults import FOREVER, Fault, listing
 from tests.lab.mpi import Job, Outcome, distribute, started
@@ -69,6 +69,13 @@ def end_of(job: Job) -> Outcome:
     return outcome
 
 
+def expect_an_end(outcome: Outcome) -> None:
+    """With a reason; mpirun wakes the first rank before it ends it, so that it may have its own say too."""
+    outcome.expect(ExitCode.BROADCAST)
+    assert REASON in outcome.stderr
+    assert "Traceback" not in outcome.stderr
+
+
 @pytest.mark.parametrize("rank", [1, RANKS - 1])
 def test_a_rank_that_is_stopped_in_the_pass_is_named(dest: Path, rank: int) -> None:
     data_set = plain_data_set(*[4 * MIB] * 12)
@@ -95,7 +102,7 @@ def test_when_the_first_rank_is_stopped_in_the_pass_the_others_end(dest: Path) -
         wait_until(lambda: job.ended() or account.served_bytes() > MIB, DEADLINE_S, "the pass has begun")
         stop(job, 0)
         outcome = end_of(job)
-    expect_failure(outcome, ExitCode.BROADCAST)
+    expect_failure(outcome, ExitCode.BROADCAST, "waits for rank 0")
     for node in range(RANKS):
         assert wrong_files(dest / f"node{node}", data_set.manifest) == []
 
@@ -113,22 +120,12 @@ def test_a_rank_that_is_stopped_while_another_lists_is_named(dest: Path) -> None
     expect_failure(outcome, ExitCode.BROADCAST, SILENT.format(1))
 
 
-def test_when_the_first_rank_is_stopped_while_it_lists_the_others_end(dest: Path) -> None:
-    gate = Gate()
-    with (
-        FaultAccount(stored(plain_data_set(MIB)), [gate.fault(listing)]) as account,
-        started(account.url(), dest, STALL, ranks=RANKS, nodes=RANKS) as job,
-    ):
-        wait_until(gate.was_asked, DEADLINE_S, "the first rank lists")
-        stop(job, 0)
-        gate.open()
-        outcome = end_of(job)
-        assert account.reads() == []
-    expect_failure(outcome, ExitCode.BROADCAST)
+def test_a_rank_that_is_stopped_in_the_commit_is_named(dest: Path) -> None:
+    outcome = run_with_a_rank_stopped_in_the_commit(dest, 1)
+    expect_failure(outcome, ExitCode.BROADCAST, SILENT.format(1))
 
 
-@pytest.mark.parametrize("rank", [0, 1])
-def test_a_rank_that_is_stopped_in_the_commit_ends_all(dest: Path, rank: int) -> None:
+def run_with_a_rank_stopped_in_the_commit(dest: Path, rank: int) -> Outcome:
     # Files without bytes get their names after the pass.
     blobs = {f"empty/{number}": StoredBlob(b"") for number in range(EMPTY_FILES)}
     with (
@@ -139,8 +136,7 @@ def test_a_rank_that_is_stopped_in_the_commit_ends_all(dest: Path, rank: int) ->
         wait_until(lambda: job.ended() or folder.exists(), DEADLINE_S, "the commit has begun")
         stop(job, rank)
         assert partial_files(folder)
-        outcome = end_of(job)
-    expect_failure(outcome, ExitCode.BROADCAST, *([SILENT.format(rank)] if rank else []))
+        return end_of(job)
 
 
 def test_a_listing_that_takes_longer_than_the_stall_timeout_is_no_stall(dest: Path) -> None:

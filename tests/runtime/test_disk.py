@@ -6,6 +6,7 @@ import mmap
 import os
 import time
 from array import array
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -171,14 +172,45 @@ def test_a_second_run_in_the_same_destination_is_refused(tmp_path: Path) -> None
     os.close(lock(tmp_path))
 
 
-def test_a_link_planted_as_a_partial_is_not_followed(tmp_path: Path) -> None:
+def planted_link(path: bytes, victim: Path) -> None:
+    os.symlink(victim, path)
+
+
+def planted_name(path: bytes, victim: Path) -> None:
+    os.link(victim, path)
+
+
+def planted_pipe(path: bytes, _victim: Path) -> None:
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize("plant", [planted_link, planted_name, planted_pipe])
+@pytest.mark.parametrize("size", [5, 500_000])
+def test_what_was_planted_as_a_partial_is_replaced_and_never_written_into(
+    tmp_path: Path, size: int, plant: Callable[[bytes, Path], None]
+) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
-    tree = tree_of(tmp_path, {b"f": 5, b"g": 500_000})
-    for file in range(2):
-        os.symlink(victim, partial_path(tree.target(file)))
-    with pytest.raises(WriteError, match="cannot write"):
-        tree.write_whole(0, memoryview(b"attack"))
-    with pytest.raises(WriteError, match="cannot write"):
-        tree.open_partial(1, direct=False)
+    tree = tree_of(tmp_path, {b"f": size})
+    plant(partial_path(tree.target(0)), victim)
+    if size == 5:
+        tree.write_whole(0, memoryview(b"fresh"))
+    else:
+        os.close(tree.open_partial(0, direct=False))
+    tree.publish(0)
     assert victim.read_text() == "precious"
+    assert (tmp_path / "f").stat().st_size == size
+    assert (tmp_path / "f").is_file()
+
+
+def test_a_very_deep_folder_is_made(tmp_path: Path) -> None:
+    tree = tree_of(tmp_path, {b"d/" * 1500 + b"f": 2})
+    tree.write_whole(0, memoryview(b"ok"))
+    tree.publish(0)
+    assert Path(os.fsdecode(tree.target(0))).read_bytes() == b"ok"
+
+
+def test_the_folders_above_a_file_end_at_the_destination(tmp_path: Path) -> None:
+    root = os.fsencode(tmp_path) + b"/"
+    assert list(tree_of(tmp_path, {b"a/b/f": 1}).folders_above(0)) == [root + b"a/b", root + b"a", root]
+    assert list(tree_of(Path("/"), {b"f": 1}).folders_above(0)) == [b"/"]

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from azcp_runtime.contract import ListError, UsageError
-from azcp_runtime.source.directory import list_directory
+from azcp_runtime.source.directory import list_directory, pinned_files
 from azcp_runtime.source.listing import Entry, decode_listing, make_listing, select
 from azcp_runtime.source.location import BlobLocation, DirectoryLocation, parse_source
 from azcp_runtime.source.names import objection, refuse_unsafe, shown
-from azcp_runtime.source.shardlist import filelist_text, read_shardlist
+from azcp_runtime.source.shardlist import filelist_text, read_below, read_shardlist
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -98,6 +98,11 @@ def test_a_file_where_a_folder_is_needed_names_both() -> None:
         refuse_unsafe([b"a", b"a/b/c"])
 
 
+def test_one_name_twice_is_refused_however_short() -> None:
+    with pytest.raises(ListError, match="a and a become one file"):
+        refuse_unsafe([bytes([97]), b"ab"[:1]])
+
+
 def test_two_names_that_become_one_file_name_both() -> None:
     with pytest.raises(ListError, match="a//b and a/b become one file"):
         refuse_unsafe([b"a//b", b"a/b"])
@@ -128,7 +133,7 @@ def test_a_real_blob_beside_a_folder_of_its_name_stays_for_the_clash_to_be_told(
 _entries = st.builds(
     Entry,
     name=st.binary(min_size=1, max_size=20).map(lambda name: name.replace(b"\0", b"x").replace(b"/", b"_")),
-    size=st.integers(1, 1 << 50),
+    size=st.integers(1, 1 << 48),
     etag=st.sampled_from(["", '"0x8D"']),
     modified=st.integers(0, 1 << 33),
     md5=st.sampled_from([b"", bytes(range(16))]),
@@ -171,8 +176,39 @@ def test_a_filelist_reads_back_what_was_written(tmp_path: Path) -> None:
     path = tmp_path / "list.tsv"
     path.write_bytes(text.encode())
     assert left_out == 0
-    assert text.splitlines()[0] == 'a b/c\t7\tTue, 14 Nov 2023 22:13:20 GMT\t"0x1"'
+    assert text.splitlines()[1] == 'a b/c\t7\tTue, 14 Nov 2023 22:13:20 GMT\t"0x1"'
     assert make_listing(read_shardlist(path)) == listing
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (b"p/a\t1\np/p/a\t1\n", [b"a", b"p/a"]),
+        (b"p/a\t1\nb\t1\n", [b"p/a", b"b"]),
+        (b"# azcp-distribute: names below the source's folder\np/a\t1\n", [b"p/a"]),
+    ],
+    ids=["whole names", "one is not whole", "our own list"],
+)
+def test_a_prefix_is_cut_off_all_names_of_a_list_or_off_none(
+    tmp_path: Path, text: bytes, names: list[bytes]
+) -> None:
+    (tmp_path / "list.tsv").write_bytes(text)
+    assert [entry.name for entry in read_below(tmp_path / "list.tsv", "p/")] == names
+
+
+@pytest.mark.parametrize("size", [-1, 1 << 60])
+def test_an_impossible_size_is_refused_by_name(size: int) -> None:
+    with pytest.raises(ListError, match="big has an impossible size"):
+        make_listing([Entry(b"big", size)])
+
+
+def test_a_list_of_files_must_meet_the_files(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"1234")
+    assert [entry.size for entry in pinned_files(tmp_path, [Entry(b"a", 4)])] == [4]
+    with pytest.raises(ListError, match="a has 4 bytes, the list says 3"):
+        list(pinned_files(tmp_path, [Entry(b"a", 3)]))
+    with pytest.raises(ListError, match="cannot read gone"):
+        list(pinned_files(tmp_path, [Entry(b"gone", 0)]))
 
 
 def test_names_that_a_line_cannot_hold_are_counted(tmp_path: Path) -> None:

@@ -16,12 +16,15 @@ from azcp_runtime.azure.credential import Secret, sdk_credential
 from azcp_runtime.azure.refusals import remedy_for
 from azcp_runtime.azure.retry import ListRetryPolicy, RetryLimits
 from azcp_runtime.contract import ENV_ACCOUNT_KEY, ENV_SAS, ListError
-from azcp_runtime.source.listing import Entry
+from azcp_runtime.source.listing import MD5_BYTES, Entry
 from azcp_runtime.source.location import BlobLocation
 from azcp_runtime.source.names import shown
 
 # The SDK warns of each failed try on standard error; what matters is raised.
 logging.getLogger("azure").addHandler(logging.NullHandler())
+
+_NO_LISTING: Final = (ValueError, TypeError, AttributeError, KeyError, IndexError, SyntaxError)
+"""What the SDK's parser raises for XML, sizes and dates that are none (ParseError is a SyntaxError)."""
 
 _FOLDER_MARK: Final = "hdi_isfolder"
 _CONNECT_TIMEOUT_S: Final = 20.0
@@ -35,36 +38,50 @@ def list_account(location: BlobLocation, secret: Secret, limits: RetryLimits) ->
     Raises:
         ListError: the account refused or could not be reached, or not even the folder is there.
     """
+    exists = not location.prefix
     try:
         with _container(location, secret, limits) as container:
-            found = container.list_blobs(
+            pages = container.list_blobs(
                 name_starts_with=location.prefix or None, include=["metadata"], results_per_page=5000
-            )
-            exists = not location.prefix
-            for properties in found:
-                exists = True
-                yield _entry(properties, location.prefix)
+            ).by_page()
+            before = None
+            for page in pages:
+                for properties in page:
+                    exists = True
+                    yield _entry(properties, location.prefix)
+                marker = getattr(pages, "continuation_token", None)
+                if marker and marker == before:
+                    raise ListError(f"the listing of {location} goes round in a circle")
+                before = marker
     except AzureError as error:
         raise _list_error(location, error) from None
+    except _NO_LISTING as error:
+        raise ListError(
+            f"{location} answered with something that is no listing ({type(error).__name__})",
+            cause="a proxy or a portal in between",
+        ) from None
     if not exists:
-        raise ListError(f"nothing lies below {location}", remedy="check the container and the prefix")
+        raise ListError(
+            f"nothing lies below {location}", remedy="SOURCE is a folder; check the container and the prefix"
+        )
 
 
 def pinned(
     location: BlobLocation, secret: Secret, limits: RetryLimits, entries: Iterable[Entry]
 ) -> Iterator[Entry]:
-    """The entries, those without ETag and date replaced by what the account says of them now.
+    """The entries, those without ETag replaced by what the account says of them now.
 
-    Ranges of one blob are read by several ranks; without either nothing would tie them together.
+    Ranges of one blob are read by several ranks, and only an ETag ties them together: a date has
+    seconds. Empty blobs are asked for too, for nothing else would notice that one is gone.
 
     Raises:
-        ListError: a blob is gone, or its size differs from the list's.
+        ListError: a blob is gone, or its size or date differs from the list's.
     """
     with ExitStack() as clients, ThreadPoolExecutor(_PROPERTY_THREADS) as threads:
         mine = threading.local()
 
         def ask(entry: Entry) -> Entry:
-            if entry.etag or entry.modified:
+            if entry.etag and entry.size:
                 return entry
             # A client for each thread: the SDK's token policy would lose its token to another's refusal.
             if not hasattr(mine, "container"):
@@ -82,6 +99,8 @@ def _asked(location: BlobLocation, container: ContainerClient, entry: Entry) -> 
     found = _entry(container.get_blob_client(name).get_blob_properties(), location.prefix)
     if found.size != entry.size:
         raise ListError(f"{shown(entry.name)} has {found.size} bytes, the list says {entry.size}")
+    if entry.modified not in (0, found.modified) or entry.etag not in ("", found.etag):
+        raise ListError(f"{shown(entry.name)} has changed since the list was made", remedy="list again")
     return found
 
 
@@ -99,13 +118,18 @@ def _container(location: BlobLocation, secret: Secret, limits: RetryLimits) -> C
 
 def _entry(properties: BlobProperties, prefix: str) -> Entry:
     metadata = {key.lower(): value for key, value in (properties.metadata or {}).items()}
+    name = properties.name[len(prefix) :].encode("utf-8", "surrogatepass")
+    etag = (properties.etag or "").strip('"')
+    if not etag.isascii() or not etag.isprintable():
+        raise ListError(f"the ETag of {shown(name)} is none")
+    md5 = bytes(properties.content_settings.content_md5 or b"")
     return Entry(
-        properties.name[len(prefix) :].encode("utf-8", "surrogatepass"),
+        name,
         properties.size,
         # The listing gives ETags bare, requests carry them quoted (RFC 9110, 8.8.3).
-        etag=f'"{properties.etag.strip(chr(34))}"' if properties.etag else "",
+        etag=f'"{etag}"' if etag else "",
         modified=int(properties.last_modified.timestamp()) if properties.last_modified else 0,
-        md5=bytes(properties.content_settings.content_md5 or b""),
+        md5=md5 if len(md5) == MD5_BYTES else b"",
         tier=str(properties.blob_tier or ""),
         is_folder=str(metadata.get(_FOLDER_MARK, "")).lower() == "true",
     )

@@ -42,7 +42,7 @@ SERVICE_VERSION: Final = "2023-11-03"
 """x-ms-version of our requests; all they need is older."""
 
 _OK, _PARTIAL = 200, 206
-_CONTENT_RANGE: Final = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
+_CONTENT_RANGE: Final = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19}|\*)")
 
 
 @dataclass(slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -123,7 +122,7 @@ def _required(value: str, problem: str) -> str:
 def _checked_key(key: str) -> str:
     try:
         base64.b64decode(key, validate=True)
-    except binascii.Error:
+    except ValueError:  # binascii.Error is one; so is what a non-ASCII character gives
         raise UsageError(f"the account key in {ENV_ACCOUNT_KEY} is not base64") from None
     return key
 

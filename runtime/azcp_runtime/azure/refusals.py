@@ -34,8 +34,10 @@ _BY_STATUS: Final = {
 
 def error_code(headers: Mapping[str, str], body: str) -> str:
     """The service's error code from a response, or an empty string."""
-    match = _CODE.search(body)
-    return headers.get("x-ms-error-code") or (match[1] if match else "")
+    header = headers.get("x-ms-error-code", "")
+    # A header says what a server likes; only what looks like a code reaches a message.
+    match = re.fullmatch(r"[A-Za-z0-9]{1,80}", header) or _CODE.search(body)
+    return match[match.lastindex or 0] if match else ""
 
 
 def remedy_for(status: int, code: str) -> str:

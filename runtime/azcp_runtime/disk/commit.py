@@ -37,6 +37,7 @@ class Committer:
         self._fail = fail
         self._files: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self._folders: set[bytes] = set()
+        self._shares: dict[bytes, bool] = {}
         self._thread = threading.Thread(target=self._work, name="commit", daemon=True)
         self._syncs_all = syncfs_reports_errors(os.uname().release)
         self.committed = 0
@@ -85,21 +86,33 @@ class Committer:
         return batch, True
 
     def _commit(self, batch: list[int]) -> None:
-        if len(batch) > _FEW and self._syncs_all:
+        together = [file for file in batch if self._may_share(self._folder_of(file))]
+        if len(together) > _FEW:
             self._tree.sync_all()
         else:
-            for file in batch:
-                self._tree.sync_file(file)
+            together = []
+        for file in batch if not together else sorted(set(batch) - set(together)):
+            self._tree.sync_file(file)
         for file in batch:
             self._tree.publish(file)
             self._folders.update(self._tree.folders_above(file))
         self.committed += len(batch)
 
+    def _folder_of(self, file: int) -> bytes:
+        return self._tree.target(file).rpartition(b"/")[0]
+
+    def _may_share(self, folder: bytes) -> bool:
+        """Whether one syncfs of the destination speaks for what lies in a folder."""
+        if folder not in self._shares:
+            self._shares[folder] = self._syncs_all and self._tree.on_own_disk(folder)
+        return self._shares[folder]
+
     def _sync_folders(self) -> None:
         """Make the names durable; until then a crash leaves partials, never halves."""
-        if len(self._folders) > _FEW and self._syncs_all:
+        together = [folder for folder in self._folders if self._may_share(folder)]
+        if len(together) > _FEW:
             self._tree.sync_all()
-            return
+            self._folders.difference_update(together)
         for folder in self._folders:
             try:
                 descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -10,10 +10,10 @@ from pathlib import Path
 from azcp_runtime.contract import UsageError
 from azcp_runtime.source.listing import Listing
 from azcp_runtime.source.names import local_path
-from azcp_runtime.source.shardlist import read_shardlist
+from azcp_runtime.source.shardlist import read_below
 
 
-def held_files(dest: Path, listing: Listing, compare: str, filelist: Path | None) -> bytearray:
+def held_files(dest: Path, listing: Listing, compare: str, filelist: Path | None, prefix: str) -> bytearray:
     """One byte per file of the listing, 1 where this node need not get it.
 
     Args:
@@ -22,11 +22,12 @@ def held_files(dest: Path, listing: Listing, compare: str, filelist: Path | None
         compare: none (nothing is held), size (a regular file of the same size), or filelist (that,
             and the list of an earlier run has the same size and Last-Modified).
         filelist: that list.
+        prefix: the source's, which names in a list may begin with.
     """
     held = bytearray(len(listing))
     if compare == "none":
         return held
-    is_candidate = _candidates(listing, filelist) if compare == "filelist" else _every_file
+    is_candidate = _candidates(listing, filelist, prefix) if compare == "filelist" else _every_file
     root = os.fsencode(dest)
     for file, name in enumerate(listing.names):
         if is_candidate(file):
@@ -38,10 +39,10 @@ def _every_file(_file: int) -> bool:
     return True
 
 
-def _candidates(listing: Listing, filelist: Path | None) -> Callable[[int], bool]:
+def _candidates(listing: Listing, filelist: Path | None, prefix: str) -> Callable[[int], bool]:
     if filelist is None:
         raise UsageError("--compare filelist needs --filelist FILE")
-    earlier = {entry.name: (entry.size, entry.modified) for entry in read_shardlist(filelist)}
+    earlier = {entry.name: (entry.size, entry.modified) for entry in read_below(filelist, prefix)}
 
     def same(file: int) -> bool:
         return earlier.get(listing.names[file]) == (listing.sizes[file], listing.modified[file])

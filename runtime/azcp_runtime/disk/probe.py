@@ -8,6 +8,7 @@ import mmap
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -33,8 +34,8 @@ def prepare(dest: Path) -> None:
         dest.mkdir(exist_ok=True)
         state = dest / STATE_DIR
         state.mkdir(exist_ok=True)
-        if not state.is_dir():
-            raise PreflightError(f"{state} is not a folder", remedy="remove it")
+        if state.is_symlink():
+            raise PreflightError(f"{state} is a link", remedy="remove it")
     except FileNotFoundError as error:
         raise PreflightError(
             f"{dest.parent} does not exist",
@@ -90,7 +91,8 @@ def direct_works(dest: Path) -> bool:
         return False
     finally:
         page.close()
-        path.unlink(missing_ok=True)
+        with suppress(OSError):  # what was in the way is told already
+            path.unlink(missing_ok=True)
 
 
 def check_space(dest: Path, needed: int) -> None:

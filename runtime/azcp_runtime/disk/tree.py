@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import os
 import re
+import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -76,6 +77,7 @@ class Tree:
         self._made = {self._root[:-1]}
         self._lock = threading.Lock()
         self._folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._device = os.fstat(self._folder).st_dev
         self._reserves = _file_system(self._root) != _TMPFS
         self.direct = direct
 
@@ -92,7 +94,7 @@ class Tree:
         path = partial_path(self.target(file))
         self._make_folder(path.rpartition(b"/")[0])
         try:
-            descriptor = self._open(path, direct=direct)
+            descriptor = _opened(path, direct=direct)
             try:
                 _reserve(descriptor, self._sizes[file], blocks=self._reserves)
             except OSError:
@@ -118,11 +120,11 @@ class Tree:
                 done -= done % ALIGN  # a short direct write ends anywhere; the next must start aligned
 
     def write_whole(self, file: int, data: memoryview) -> None:
-        """Write a small file in one go."""
+        """Write a small file in one go, into a partial made anew."""
         path = partial_path(self.target(file))
         self._make_folder(path.rpartition(b"/")[0])
         try:
-            descriptor = os.open(path, _CREATE | os.O_TRUNC, 0o666)
+            descriptor = _created(path)
             try:
                 while data:
                     data = data[os.write(descriptor, data) :]
@@ -169,9 +171,14 @@ class Tree:
     def folders_above(self, file: int) -> Iterator[bytes]:
         """Every folder from a file's own up to the destination."""
         folder = self.target(file).rpartition(b"/")[0]
-        while len(folder) >= len(self._root) - 1:
+        while len(folder) > len(self._root) - 1:
             yield folder
             folder = folder.rpartition(b"/")[0]
+        yield self._root
+
+    def on_own_disk(self, folder: bytes) -> bool:
+        """Whether a folder lies on the destination's file system, not behind a link or a mount below it."""
+        return os.stat(folder).st_dev == self._device
 
     def failure(self, file: int, error: OSError) -> WriteError:
         """What went wrong with one file, and what to do."""
@@ -193,18 +200,48 @@ class Tree:
         if was_direct:
             self._notice("O_DIRECT does not work on all of the destination: writing through the page cache")
 
-    def _open(self, path: bytes, *, direct: bool) -> int:
-        return os.open(path, _CREATE | (os.O_DIRECT if direct else 0), 0o666)
-
     def _make_folder(self, folder: bytes) -> None:
         if folder in self._made:
             return
-        try:
-            os.makedirs(folder, exist_ok=True)
-        except OSError as error:
-            raise WriteError(f"cannot make the folder {shown(folder)}: {error.strerror}") from error
+        # One after the other: os.makedirs calls itself for each, and a path may have a thousand.
+        at = len(self._root) - 1
+        while at < len(folder):
+            at = folder.find(b"/", at + 1)
+            at = len(folder) if at < 0 else at
+            try:
+                os.mkdir(folder[:at])
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise WriteError(f"cannot make the folder {shown(folder[:at])}: {error.strerror}") from error
         with self._lock:
             self._made.add(folder)
+
+
+def _opened(path: bytes, *, direct: bool) -> int:
+    """A partial that may be there already: of an earlier run, or of another rank of this node."""
+    flags = _CREATE | os.O_NONBLOCK | (os.O_DIRECT if direct else 0)
+    try:
+        descriptor = os.open(path, flags, 0o666)
+        status = os.fstat(descriptor)
+        if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
+            return descriptor
+        os.close(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENXIO):
+            raise
+    # A link, a device, a pipe, or another name of a file that lies elsewhere: never write into that.
+    os.unlink(path)
+    return os.open(path, flags | os.O_EXCL, 0o666)
+
+
+def _created(path: bytes) -> int:
+    """A partial that nobody else writes: whatever has its name goes first."""
+    try:
+        return os.open(path, _CREATE | os.O_EXCL, 0o666)
+    except FileExistsError:
+        os.unlink(path)
+        return os.open(path, _CREATE | os.O_EXCL, 0o666)
 
 
 def _file_system(path: bytes) -> int:

@@ -22,6 +22,7 @@ from azcp_runtime.mpi.ranks import Fabric, Seat
 from azcp_runtime.plan.chunks import Lane, Plan
 
 _NAMED: Final = 4
+_PAUSE_S: Final = 1.0
 _OTHERS_PATIENCE: Final = 3
 
 
@@ -143,11 +144,14 @@ class OnePass:
         self.totals.cpu_s = time.thread_time() - began_cpu
 
     def _turn(self) -> None:
-        backoff = Backoff()
+        backoff, turned_at = Backoff(), time.monotonic()
         while self._left:
             moved = self._send_whole() + self._take_arrived() + self._free_written()
             self._trouble.check()
             now = time.monotonic()
+            if now - turned_at > _PAUSE_S:  # this process itself was stopped, or its machine
+                self._moved_at += now - turned_at
+            turned_at = now
             self._tick(now)
             if moved:
                 self._moved_at = now

@@ -47,6 +47,7 @@ class Pulse:
         self._beat: Request = mpi.REQUEST_NULL
         self._beat_at = 0.0
         self._look_at = 0.0
+        self._listened_at = time.monotonic()
         self._moved = 0
 
     def hear(self) -> None:
@@ -58,6 +59,7 @@ class Pulse:
         if self._seat.rank != 0:
             self._give_sign()
             return
+        self._forgive_own_pause()
         status = self._mpi.Status()
         while self._communicator.Iprobe(self._mpi.ANY_SOURCE, self._mpi.ANY_TAG, status):
             source, tag = status.Get_source(), status.Get_tag()
@@ -66,6 +68,14 @@ class Pulse:
             if tag != _BEAT_TAG:
                 raise PeerFailedError(message.decode("utf-8", "replace"), tag)
             self._heard[source] = (time.monotonic(), _BEAT.unpack(message)[0])
+
+    def _forgive_own_pause(self) -> None:
+        """What was not heard while rank 0 itself did not listen is nobody's silence."""
+        now = time.monotonic()
+        pause = now - self._listened_at
+        self._listened_at = now
+        if pause > _SILENT_AFTER_S / 2:
+            self._heard = {rank: (heard + pause, moved) for rank, (heard, moved) in self._heard.items()}
 
     def tell_failure(self, line: str, code: int) -> None:
         """Let rank 0 print the line and end the run; returns when rank 0 has not done so in time."""

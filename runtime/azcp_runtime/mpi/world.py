@@ -118,6 +118,8 @@ class World:
         """Meet the other ranks and finalize MPI, which spins while it waits for them."""
         self.barrier()
         self.hear()
+        for number in (signal.SIGTERM, signal.SIGINT):  # the run is complete; nothing is left to stop
+            signal.signal(number, signal.SIG_IGN)
         self._mpi.Finalize()
 
     def fail(self, line: str, code: int) -> NoReturn:

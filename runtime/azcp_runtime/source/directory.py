@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from azcp_runtime.contract import PARTIAL_PREFIX, STATE_DIR, DownloadError, ListError
@@ -25,11 +25,11 @@ def list_directory(root: Path) -> Iterator[Entry]:
         below = folders.pop()
         for child in _children(os.path.join(base, below)):
             name = below + child.name
-            if child.name.startswith(PARTIAL_PREFIX.encode()) or name == STATE_DIR.encode():
+            if name == STATE_DIR.encode():
                 continue
             if child.is_dir(follow_symlinks=False):
                 folders.append(name + b"/")
-            else:
+            elif not child.name.startswith(PARTIAL_PREFIX.encode()):
                 yield _file_entry(child, name)
 
 
@@ -50,6 +50,22 @@ def _file_entry(child: os.DirEntry[bytes], name: bytes) -> Entry:
         kind = "a link to a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
         raise ListError(f"{shown(name)} is {kind}", remedy="remove it from the source directory")
     return Entry(name, status.st_size, etag=version_of(status), modified=int(status.st_mtime))
+
+
+def pinned_files(root: Path, entries: Iterable[Entry]) -> Iterator[Entry]:
+    """The entries of a list as the files are now, so that every rank reads one version.
+
+    Raises:
+        ListError: a file is gone, or its size differs from the list's.
+    """
+    for entry in entries:
+        try:
+            status = os.stat(os.path.join(os.fsencode(root), entry.name))
+        except (OSError, ValueError) as error:
+            raise ListError(f"cannot read {shown(entry.name)}: {error}") from error
+        if not stat.S_ISREG(status.st_mode) or status.st_size != entry.size:
+            raise ListError(f"{shown(entry.name)} has {status.st_size} bytes, the list says {entry.size}")
+        yield Entry(entry.name, entry.size, version_of(status), int(status.st_mtime))
 
 
 def version_of(status: os.stat_result) -> str:

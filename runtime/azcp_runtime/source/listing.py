@@ -9,7 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from azcp_runtime.contract import ListError
+from azcp_runtime.source.names import shown
+
 MD5_BYTES: Final = 16
+LARGEST_FILE_BYTES: Final = 1 << 48
+"""Above the largest blob there can be, 190.7 TiB (Azure Storage's scale targets)."""
+
 _NO_MD5: Final = bytes(MD5_BYTES)
 _HEAD: Final = struct.Struct("<Q")
 _ARCHIVE: Final = "Archive"
@@ -105,7 +111,14 @@ def make_listing(entries: Iterable[Entry]) -> Listing:
 
     A folder marker is an entry without bytes that says so, whose name is empty or ends in a slash,
     or below whose name another entry lies. One with bytes stays, to be refused by its name.
+
+    Raises:
+        ListError: an entry has a size that no file has.
     """
+    entries = list(entries)
+    for entry in entries:
+        if not 0 <= entry.size <= LARGEST_FILE_BYTES:
+            raise ListError(f"{shown(entry.name)} has an impossible size: {entry.size}")
     kept = sorted((e for e in entries if not _is_marker(e)), key=lambda entry: entry.name)
     kept = _without_empty_parents(kept)
     return Listing(

@@ -77,9 +77,9 @@ def _collisions(names: Iterable[bytes]) -> list[str]:
     problems = []
     for name in names:
         path = local_path(name)
-        first = by_path.setdefault(path, name)
-        if first is not name:
-            problems.append(f"{shown(first)} and {shown(name)} become one file")
+        if path in by_path:
+            problems.append(f"{shown(by_path[path])} and {shown(name)} become one file")
+        by_path[path] = name
     for path, name in by_path.items():
         folder = _first_file_above(path, by_path)
         if folder is not None:

@@ -7,6 +7,7 @@ field. The first three columns are what azcp-cluster reads and writes.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import format_datetime, parsedate_to_datetime
 from functools import lru_cache
@@ -16,6 +17,7 @@ from azcp_runtime.contract import ListError
 from azcp_runtime.source.listing import Entry, Listing
 
 _UNKNOWN = "-"
+_RELATIVE = "# azcp-distribute: names below the source's folder"
 
 
 def read_shardlist(path: Path) -> Iterator[Entry]:
@@ -39,9 +41,26 @@ def read_shardlist(path: Path) -> Iterator[Entry]:
         yield _entry(fields, f"{path}:{number}")
 
 
+def read_below(path: Path, prefix: str) -> list[Entry]:
+    """The entries of a list, names cut to what follows the prefix.
+
+    Our own lists say that their names are cut already. Others, such as azcp-cluster's, hold whole
+    names; a list of which any name lacks the prefix is taken to be cut as well.
+
+    Raises:
+        ListError: as read_shardlist.
+    """
+    entries, start = list(read_shardlist(path)), prefix.encode()
+    with path.open("rb") as opened:
+        is_ours = opened.readline().rstrip() == _RELATIVE.encode()
+    if is_ours or not start or not all(entry.name.startswith(start) for entry in entries):
+        return entries
+    return [replace(entry, name=entry.name[len(start) :]) for entry in entries]
+
+
 def filelist_text(listing: Listing) -> tuple[str, int]:
     """The list of a finished run and how many names it could not hold (tab or newline in them)."""
-    lines, left_out = [], 0
+    lines, left_out = [f"{_RELATIVE}\n"], 0
     for index, raw in enumerate(listing.names):
         if b"\t" in raw or b"\n" in raw or b"\r" in raw or raw.startswith(b"#"):
             left_out += 1

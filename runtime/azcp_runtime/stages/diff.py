@@ -7,6 +7,7 @@ import secrets
 import struct
 from array import array
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -52,7 +53,7 @@ class Destination:
 
 
 def diff_stage(
-    ranks: Ranks, options: Options, dest: Path, listing: Listing, notice: Callable[[str], None]
+    ranks: Ranks, options: Options, dest: Path, listing: Listing, prefix: str, notice: Callable[[str], None]
 ) -> tuple[Diff, Destination]:
     """What moves and from where, the same on every rank, and this node's own state.
 
@@ -64,7 +65,7 @@ def diff_stage(
     _refuse_shared(ranks, dest)
     is_first = ranks.seat.rail == 0
     held_lock = lock(dest) if is_first else -1
-    held = held_files(dest, listing, options.compare, options.filelist)
+    held = held_files(dest, listing, options.compare, options.filelist, prefix)
     if is_first:  # what is true of the node needs to be looked at once
         check_obstacles(dest, listing.names)
         _check_space(dest, listing, held)
@@ -135,7 +136,7 @@ def _refuse_shared(ranks: Ranks, dest: Path) -> None:
     except OSError as error:
         raise PreflightError(f"cannot write to {dest}: {error.strerror}") from error
     finally:
-        if seat.rail == 0:
+        with suppress(OSError):  # what was in the way is told already
             mine.unlink(missing_ok=True)
 
 

@@ -12,11 +12,11 @@ from typing import Final
 from azcp_runtime.contract import ListError, UsageError
 from azcp_runtime.mpi.ranks import Ranks
 from azcp_runtime.options import Options
-from azcp_runtime.source.directory import list_directory
+from azcp_runtime.source.directory import list_directory, pinned_files
 from azcp_runtime.source.listing import Entry, Listing, decode_listing, make_listing, select
 from azcp_runtime.source.location import BlobLocation, DirectoryLocation, Location, parse_source
 from azcp_runtime.source.names import refuse_unsafe, shown
-from azcp_runtime.source.shardlist import read_shardlist
+from azcp_runtime.source.shardlist import read_below
 
 _SHOWN: Final = 20
 _HEAR_EVERY: Final = 1000
@@ -78,6 +78,8 @@ def _check_directory(path: Path, options: Options, *, is_lister: bool) -> None:
     inside = os.path.realpath(options.dest) + "/"
     if inside.startswith(os.path.realpath(path) + "/"):
         raise UsageError(f"DEST {options.dest} lies inside SOURCE {path}", remedy="choose another DEST")
+    if (os.path.realpath(path) + "/").startswith(inside):
+        raise UsageError(f"SOURCE {path} lies inside DEST {options.dest}", remedy="choose another DEST")
 
 
 def _find_access(options: Options, location: Location) -> Access:
@@ -98,21 +100,11 @@ def _entries(options: Options, location: Location, access: Access) -> Iterable[E
         secret = Secret(access.kind, access.value)
         limits = RetryLimits(options.max_retries, options.retry_time)
         if options.shardlist:
-            return pinned(
-                location, secret, limits, _below(location.prefix, read_shardlist(options.shardlist))
-            )
+            return pinned(location, secret, limits, read_below(options.shardlist, location.prefix))
         return list_account(location, secret, limits)
-    return read_shardlist(options.shardlist) if options.shardlist else list_directory(location.path)
-
-
-def _below(prefix: str, entries: Iterable[Entry]) -> Iterable[Entry]:
-    """Names of a list may be whole, as ``azcp ls`` prints them, or begin below the prefix."""
-    start = prefix.encode()
-    for entry in entries:
-        if start and entry.name.startswith(start):
-            yield Entry(entry.name[len(start) :], entry.size, entry.etag, entry.modified)
-        else:
-            yield entry
+    if options.shardlist:
+        return pinned_files(location.path, read_below(options.shardlist, ""))
+    return list_directory(location.path)
 
 
 def _checked(listing: Listing, *, skip_archived: bool) -> Listing:

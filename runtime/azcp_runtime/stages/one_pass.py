@@ -34,6 +34,7 @@ _FEWEST_FETCHERS: Final = 4
 _CONNECTIONS_PER_CPU: Final = 16
 _MOST_WRITERS: Final = 8
 _SMALLEST_BLOCK: Final = 1 << 20
+_SLOWEST_BLOCK: Final = 64 << 10
 _LARGEST_BLOCK: Final = 8 << 20
 
 
@@ -161,6 +162,8 @@ class Pass:
         options, seat = self._work.options, self._ranks.seat
         lane = self._lanes[self._own]
         block = options.block_size or max(_SMALLEST_BLOCK, min(_LARGEST_BLOCK, lane.shape.payload_bytes // 8))
+        if options.max_bandwidth:  # a read is asked for only when its bytes are due: keep that short
+            block = max(_SLOWEST_BLOCK, min(block, options.max_bandwidth // seat.size))
         # No more threads than reads that the slots have room for: idle ones fight for the lock.
         reads = len(lane.slots) * -(-lane.shape.payload_bytes // block)
         threads = options.concurrency or max(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from array import array
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 from azcp_runtime.contract import PlanError, UsageError
 from azcp_runtime.contract.units import format_size
@@ -40,6 +43,20 @@ def plan_stage(ranks: Ranks, options: Options, listing: Listing, diff: Diff) -> 
     plan, budget = make_plan(listing.sizes, diff.origin, request)
     check_same_plan(ranks, plan)
     return plan, budget
+
+
+def check_same_options(ranks: Ranks, options: Options) -> None:
+    """Refuse to start where the ranks were not started with the same command.
+
+    Raises:
+        UsageError: they were not; each would wait for the others at another place.
+    """
+    common = replace(options, dest=Path())  # which may be spelled differently on each node
+    words = array("Q", hashlib.blake2b(repr(common).encode(), digest_size=16).digest())
+    if ranks.reduce(words, "and") != ranks.reduce(words, "or"):
+        raise UsageError(
+            "the ranks were started with different options", remedy="start every rank with the same command"
+        )
 
 
 def downloaders(options: Options, seat: Seat) -> int:
