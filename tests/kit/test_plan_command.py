@@ -114,7 +114,7 @@ def test_the_command_prints_json_on_stdout_and_nothing_else(listing: Path) -> No
 def test_a_rate_that_is_none_ends_in_one_line_and_the_exit_code_of_usage(listing: Path) -> None:
     done = kit("plan", "--listing", str(listing), "--ranks", "4", "--egress", "fast")
     assert (done.returncode, done.stdout) == (ExitCode.USAGE, "")
-    assert done.stderr == "azcp-kit: 'fast' is not a rate; write 50Gbps or 500MiB/s\n"
+    assert done.stderr == "azcp-kit: 'fast' is not a rate such as 50Gbps (bits) or 500MiB/s (bytes)\n"
 
 
 def test_the_version_is_printed() -> None:

@@ -125,10 +125,11 @@ class World:
     def fail(self, line: str, code: int) -> NoReturn:
         """End every rank. Rank 0 prints, so that a fault that all ranks see is told once."""
         sys.stdout.flush()
-        # mpirun ends the others with SIGTERM; this rank's reason is told already.
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        # mpirun ends the others with SIGTERM: then some rank has told a reason, and one is enough.
+        signal.signal(signal.SIGTERM, lambda _number, _frame: os._exit(code))
         if self._seat.rank != 0:
             self._pulse.tell_failure(line, code)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         # Rank 0 itself, or a rank whose rank 0 does not answer.
         print(line, file=sys.stderr, flush=True)
         self._world.Abort(code)
