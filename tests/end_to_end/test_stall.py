@@ -102,7 +102,9 @@ def test_when_the_first_rank_is_stopped_in_the_pass_the_others_end(dest: Path) -
         wait_until(lambda: job.ended() or account.served_bytes() > MIB, DEADLINE_S, "the pass has begun")
         stop(job, 0)
         outcome = end_of(job)
-    expect_failure(outcome, ExitCode.BROADCAST, "waits for rank 0")
+    outcome.expect(ExitCode.BROADCAST)
+    # Rank 0 cannot sort out who speaks; a rank may add its line before mpirun has reached it.
+    assert "waits for rank 0" in outcome.stderr
     for node in range(RANKS):
         assert wrong_files(dest / f"node{node}", data_set.manifest) == []
 

@@ -20,9 +20,6 @@ _BEAT: Final = struct.Struct("<Q")
 _BEAT_TAG: Final = 0
 """Of a sign of life; the tag of a failure is its exit code, which is never 0."""
 
-_SPEAKS_AT: Final = struct.Struct("<d")
-"""Before a failure's line: when its rank will print it itself, by the clock of the day."""
-
 _GRACE_S: Final = 3.0
 """How long a failed rank waits for rank 0 to print its reason and end the run."""
 
@@ -51,6 +48,7 @@ class Pulse:
         self._beat_at = 0.0
         self._look_at = 0.0
         self._listened_at = time.monotonic()
+        self._deaf_until = 0.0
         self._moved = 0
 
     def hear(self) -> None:
@@ -62,8 +60,7 @@ class Pulse:
         if self._seat.rank != 0:
             self._give_sign()
             return
-        pause_s = self._forgive_own_pause()
-        failures: list[tuple[bytearray, int]] = []
+        self._forgive_own_pause()
         status = self._mpi.Status()
         while self._communicator.Iprobe(self._mpi.ANY_SOURCE, self._mpi.ANY_TAG, status):
             source, tag = status.Get_source(), status.Get_tag()
@@ -71,27 +68,29 @@ class Pulse:
             self._communicator.Recv([message, self._mpi.BYTE], source, tag)
             if tag == _BEAT_TAG:
                 self._heard[source] = (time.monotonic(), _BEAT.unpack(message)[0])
-            else:
-                failures.append((message, tag))
-        if failures:
-            raise _failure(failures, pause_s)
+            elif time.monotonic() >= self._deaf_until:
+                raise PeerFailedError(message.decode("utf-8", "replace"), tag)
 
-    def _forgive_own_pause(self) -> float:
-        """What was not heard while rank 0 itself did not listen, for so many seconds, is nobody's silence."""
+    def _forgive_own_pause(self) -> None:
+        """What was not heard while rank 0 itself did not listen is nobody's silence.
+
+        After a long pause it leaves failures to the ranks that sent them: they speak for themselves
+        when rank 0 has not done so in time, and one of them may have done it already.
+        """
         now = time.monotonic()
         pause = now - self._listened_at
         self._listened_at = now
         if pause > _SILENT_AFTER_S / 2:
             self._heard = {rank: (heard + pause, moved) for rank, (heard, moved) in self._heard.items()}
-        return pause
+        if pause > _GRACE_S:
+            self._deaf_until = now + _GRACE_S + _MOST_TURNS * _TURN_S
 
     def tell_failure(self, line: str, code: int) -> None:
         """Let rank 0 print the line and end the run; returns when rank 0 has not done so in time."""
+        message = self._communicator.Isend([line.encode(), self._mpi.BYTE], dest=0, tag=code)
         # One after the other, so that where rank 0 is stopped only one of them has to speak.
-        wait_s = _GRACE_S + (min(self._seat.rank, _MOST_TURNS) - 1) * _TURN_S
-        told = _SPEAKS_AT.pack(time.time() + wait_s) + line.encode()
-        message = self._communicator.Isend([told, self._mpi.BYTE], dest=0, tag=code)
-        deadline = time.monotonic() + wait_s
+        turn = min(self._seat.rank, _MOST_TURNS) - 1
+        deadline = time.monotonic() + _GRACE_S + turn * _TURN_S
         while time.monotonic() < deadline:
             message.Test()
             time.sleep(LONGEST_NAP_S)
@@ -130,12 +129,3 @@ class Pulse:
             sign = [_BEAT.pack(self._moved), self._mpi.BYTE]
             self._beat = self._communicator.Isend(sign, dest=0, tag=_BEAT_TAG)
             self._beat_at = now + _BEAT_EVERY_S
-
-
-def _failure(failures: list[tuple[bytearray, int]], pause_s: float) -> PeerFailedError:
-    """The first failure; without its line where rank 0 was stopped so long that one has been told."""
-    now = time.time()
-    was_told = pause_s > _GRACE_S and any(now > _SPEAKS_AT.unpack_from(told)[0] for told, _ in failures)
-    message, code = failures[0]
-    line = message[_SPEAKS_AT.size :].decode("utf-8", "replace")
-    return PeerFailedError("" if was_told else line, code)

@@ -11,7 +11,7 @@ from azcp_runtime.engine.slots import Slot
 
 
 class PeerFailedError(Exception):
-    """Another rank has failed; raised on rank 0, which prints that rank's line, if any, and ends the run."""
+    """Another rank has failed; raised on rank 0, which prints that rank's line and ends the run."""
 
     def __init__(self, line: str, code: int) -> None:
         self.line = line

@@ -131,8 +131,7 @@ class World:
             self._pulse.tell_failure(line, code)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         # Rank 0 itself, or a rank whose rank 0 does not answer.
-        if line:
-            print(line, file=sys.stderr, flush=True)
+        print(line, file=sys.stderr, flush=True)
         self._world.Abort(code)
         raise SystemExit(code)
 
