@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from azcp_runtime.contract import ENV_SIMULATE_NODES, UsageError
 from azcp_runtime.mpi.launch import check_world_size, is_first, launched_by_mpi
+from azcp_runtime.mpi.world import tree_around
 
 from tests.lab.mpi import MPIRUN
 
@@ -43,6 +44,15 @@ def test_a_slow_root_holds_back_no_other_lane(ranks: int, nodes: int) -> None:
 @pytest.mark.parametrize("size", [GIB + 1, 2 * GIB, 2 * GIB + 1, 4 * GIB])
 def test_a_broadcast_is_whole_at_the_sizes_where_counts_overflow(size: int) -> None:
     run(str(size), 2, 2)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 7, 8, 9, 1024])
+def test_every_rank_has_one_parent_that_counts_it_as_its_child(size: int) -> None:
+    tree = [tree_around(rank, size) for rank in range(size)]
+    pairs = [(rank, child) for rank, (_, children) in enumerate(tree) for child in children]
+    assert sorted(child for _, child in pairs) == list(range(1, size))
+    assert all(tree[child][0] == rank for rank, child in pairs)
+    assert max(len(children) for _, children in tree) <= size.bit_length()
 
 
 def test_a_process_without_a_launcher_is_no_rank() -> None:

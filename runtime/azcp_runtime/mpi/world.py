@@ -31,6 +31,9 @@ _MCA_DEFAULTS: Final = {
     "OMPI_MCA_mpi_yield_when_idle": "1",
 }
 
+_PIECE_BYTES: Final = 16 << 20
+"""Of what is shared: while one goes down the tree, the next follows it."""
+
 _BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
 
 
@@ -65,14 +68,22 @@ class World:
         return self._seat
 
     def share(self, data: bytes | None) -> bytes:
-        """Rank 0's data on every rank, in calls of at most 1 GiB."""
+        """Rank 0's data on every rank.
+
+        Down a binomial tree, piece by piece: a linear broadcast would send N times from rank 0, and
+        a blocking one would leave every rank below a stopped one without a sign of life.
+        """
         length = array("Q", [len(data or b"")])
         self._wait(self._world.Ibcast([length, self._mpi.UINT64_T], root=0))
         buffer = bytearray(data or length[0])
         view = memoryview(buffer)
-        for start in range(0, length[0], LARGEST_CALL_BYTES):
-            # All ranks are here by now. The blocking call takes a tree; ours would send N times.
-            self._world.Bcast([view[start : start + LARGEST_CALL_BYTES], self._mpi.BYTE], root=0)
+        parent, children = tree_around(self._seat.rank, self._seat.size)
+        for start in range(0, length[0], _PIECE_BYTES):
+            piece = [view[start : start + _PIECE_BYTES], self._mpi.BYTE]
+            if parent is not None:
+                self._wait(self._world.Irecv(piece, source=parent))
+            for sent in [self._world.Isend(piece, dest=child) for child in children]:
+                self._wait(sent)
         return bytes(buffer)
 
     def gather(self, data: bytes) -> list[bytes]:
@@ -186,6 +197,13 @@ class World:
             tuple(hosts[ranks[0]] for ranks in members),
             tuple(index[name] for name in names),
         )
+
+
+def tree_around(rank: int, size: int) -> tuple[int | None, list[int]]:
+    """The parent of a rank in the binomial tree with root 0, and its children, the largest subtree first."""
+    lowest_bit = rank & -rank or 1 << size.bit_length()
+    children = [rank + (1 << bit) for bit in reversed(range(lowest_bit.bit_length() - 1))]
+    return (rank - lowest_bit if rank else None), [child for child in children if child < size]
 
 
 def _load_mpi() -> ModuleType:
