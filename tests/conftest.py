@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
+import signal
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,9 @@ def dest(tmp_path: Path) -> Iterator[Path]:
 def pytest_configure(config: pytest.Config) -> None:
     """Check the environment before the first test, not after the last."""
     required_kinds()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # As a background job of a script the whole run has it ignored, and so would every program under test.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.stash[collected] = Counter()
     config.stash[passed] = Counter()
 
