@@ -131,3 +131,36 @@ def plan(
         from azcp_kit.plan_table import print_plan
 
         print_plan(found)
+
+
+@app.command()
+def inspect(
+    image: Annotated[str, typer.Argument(help="Name or id of an image of the local engine.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    facts_file: Annotated[
+        Path | None, typer.Option("--facts", dir_okay=False, help="Write the facts as JSON, for `render`.")
+    ] = None,
+    pull: Annotated[bool, typer.Option("--pull", help="Pull the image where it is absent.")] = False,
+    arch: Annotated[str, typer.Option(help="What it must run on, amd64 or arm64; its own if absent.")] = "",
+) -> None:
+    """Tell what is in a base image and what follows from it; nothing of it is run."""
+    from dataclasses import asdict
+
+    from azcp_kit.image.conclude import conclude
+    from azcp_kit.inspect.facts_json import to_json, write_facts
+    from azcp_kit.inspect.gather import inspect_image
+    from azcp_kit.inspect.refuse import refuse
+
+    facts = inspect_image(image, pull=pull, arch=arch)
+    conclusion = conclude(facts, arch)
+    text = to_json(facts, asdict(conclusion))
+    if facts_file is not None:
+        write_facts(facts_file, text)
+    if as_json:
+        typer.echo(text, nl=False)
+    else:
+        from azcp_kit.inspect.facts_table import print_facts
+
+        print_facts(facts, conclusion.plan)
+    # After the facts, which show what the reason is about.
+    refuse(facts, arch=arch)

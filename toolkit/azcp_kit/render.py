@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 _PACKAGE = Path(__file__).parent
 
@@ -18,13 +18,15 @@ def templates_folder() -> Path:
 def render(name: str, **values: object) -> str:
     """The template `name`, a path below the templates folder, filled in with `values`; HTML is escaped.
 
+    Everything else is quoted where it is used, by the sink's own function.
+
     Raises:
         jinja2.UndefinedError: the template uses a value that was not given.
     """
     environment = Environment(
         loader=FileSystemLoader(templates_folder()),
         undefined=StrictUndefined,
-        autoescape=True,
+        autoescape=select_autoescape(["html.j2"]),
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,

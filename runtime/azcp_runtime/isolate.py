@@ -1,0 +1,142 @@
+"""The environment in which everything below /opt/azcp/bin runs, whatever the base image has in its own.
+
+One variable of another MPI, Python or loader is enough to break this one: OPAL_PREFIX, PMIX_INSTALL_PREFIX,
+SLURM_JOBID, LD_PRELOAD were each seen to. What the user wants there is said as AZCP_ENV_NAME=value.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final, NoReturn
+
+from azcp_runtime.contract.image import (
+    BIN,
+    ENV_CLEAN,
+    ENV_RESTORED,
+    ENV_SSH_KEYS,
+    ENV_SSH_PORT,
+    ENV_STATE_DIR,
+    MCA_PARAMS,
+    OPENMPI,
+)
+
+_FOREIGN: Final = (
+    *("OMPI_", "OPAL_", "ORTE_", "PMIX_", "PMI_", "PMI2_", "PRTE_", "MPI_", "MPI4PY_", "MPIEXEC_", "HYDRA_"),
+    *("HPCX_", "I_MPI_", "MPICH_", "MV2_", "UCX_", "UCC_", "HCOLL_", "SHARP_", "FI_", "MELLANOX_"),
+    # Open MPI asks these whether it is inside somebody's allocation, and would start through it.
+    *("SLURM_", "SLURMD_", "PBS_", "LSB_", "FLUX_", "JSM_", "PE_HOSTFILE"),
+    *("LD_", "GCONV_PATH", "LOCPATH", "GLIBC_TUNABLES", "OPENSSL_"),
+    *("PYTHON", "PIP_", "VIRTUAL_ENV", "CONDA"),
+)
+"""How the names begin that are dropped."""
+
+_RANK: Final = (
+    *("PMIX_NAMESPACE", "PMIX_RANK", "PMIX_SERVER_", "PMIX_SYSTEM_TMPDIR", "PMIX_HOSTNAME", "PMIX_VERSION"),
+    *("PMIX_SECURITY_MODE", "PMIX_PTL_MODULE", "PMIX_BFROP_BUFFER_TYPE", "PMIX_GDS_MODULE", "PMIX_DSTORE_"),
+    *("PMI_RANK", "PMI_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_"),
+)
+"""What makes a process a rank of the launcher that started it: kept, so that the world's size is checked."""
+
+_HANDED: Final = ("AZCP_", "AZURE_", "IDENTITY_", "IMDS_", "MSI_")
+"""How the names begin that the launcher's node hands to every rank."""
+
+_HANDED_WHOLE: Final = frozenset(
+    {
+        *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"),
+        *("http_proxy", "https_proxy", "no_proxy", "all_proxy"),
+        *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
+    }
+)
+
+_NODE_LOCAL: Final = frozenset({ENV_CLEAN, ENV_STATE_DIR, ENV_SSH_KEYS})
+"""Ours, but each node has its own."""
+
+
+def scrubbed(env: Mapping[str, str], *, is_rank: bool = False) -> dict[str, str]:
+    """What is left of an environment for our own processes, and what the user restored in it.
+
+    Args:
+        env: the container's.
+        is_rank: keep what a foreign launcher told its rank.
+    """
+    kept = {
+        name: value
+        for name, value in env.items()
+        if not name.startswith(_FOREIGN) or (is_rank and name.startswith(_RANK))
+    }
+    return kept | restored(env)
+
+
+def restored(env: Mapping[str, str]) -> dict[str, str]:
+    """The variables that AZCP_ENV_NAME=value asks for."""
+    return {
+        name.removeprefix(ENV_RESTORED): value
+        for name, value in env.items()
+        if name.startswith(ENV_RESTORED) and name != ENV_RESTORED
+    }
+
+
+def mpi_environment(
+    env: Mapping[str, str], state: Path, uid: int, *, is_rank: bool = False
+) -> dict[str, str]:
+    """A clean environment for mpirun, its daemons and its ranks.
+
+    Args:
+        env: the container's.
+        state: the folder that is writable for sure.
+        uid: who we are.
+        is_rank: keep what a foreign launcher told its rank.
+    """
+    own = {
+        ENV_CLEAN: "1",
+        ENV_STATE_DIR: str(state),
+        "OPAL_PREFIX": OPENMPI,
+        "MPI4PY_LIBMPI": f"{OPENMPI}/lib/libmpi.so.40",
+        # This file alone: neither ~/.openmpi nor the prefix's own have a say.
+        "OMPI_MCA_mca_base_param_files": MCA_PARAMS,
+        "PMIX_MCA_mca_base_param_files": os.devnull,
+        # The one user of zlib, which a base may lack: what it would compress is a few kB per node.
+        "PMIX_MCA_pcompress": "^zlib",
+        # Not as orte_tmpdir_base: mpirun would force its own node's folder on the others.
+        "TMPDIR": str(state),
+        # The remote-shell launcher wants to know one, and adds shell text for any but this. It is not run.
+        "SHELL": "/bin/bash",
+    }
+    if uid == 0:
+        own |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return {"HOME": str(state)} | scrubbed(env, is_rank=is_rank) | own | restored(env)
+
+
+def is_handed(name: str) -> bool:
+    """Whether the launcher's variable of that name belongs to each rank."""
+    return name in _HANDED_WHOLE or (name.startswith(_HANDED) and name not in _NODE_LOCAL | {ENV_SSH_PORT})
+
+
+def handed_names(env: Mapping[str, str]) -> list[str]:
+    """Names for mpirun's -x. Its own OMPI_ variables reach the ranks without, and a name is no secret."""
+    names = {name for name in env if is_handed(name)} | set(restored(env))
+    return sorted(name for name in names if not name.startswith("OMPI_") and name in env)
+
+
+def node_variables(container: Mapping[str, str]) -> dict[str, str]:
+    """What a node's daemon takes over from its container: a remote shell may have started it without."""
+    taken = (*_NODE_LOCAL, ENV_SSH_PORT)
+    return {name: value for name, value in container.items() if is_handed(name) or name in taken}
+
+
+def is_clean(env: Mapping[str, str]) -> bool:
+    """Whether the process was started from one of ours."""
+    return env.get(ENV_CLEAN) == "1"
+
+
+def start_again(env: Mapping[str, str]) -> NoReturn:
+    """Replace this process by itself in another environment: the loader has read the old one already."""
+    os.execve(sys.executable, sys.orig_argv, {**env, ENV_CLEAN: "1"})  # noqa: S606 - no shell wanted
+
+
+def command(name: str, arguments: Iterable[str] = ()) -> list[str]:
+    """The argument list of one of our commands."""
+    return [f"{BIN}/{name}", *arguments]

@@ -1,0 +1,129 @@
+"""Run a command on every node at once: signals go to all, the first failure ends the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from azcp_runtime.contract import AzcpError, PreflightError
+
+GRACE_S: Final = 30.0
+"""What Kubernetes gives a pod between SIGTERM and SIGKILL."""
+
+_FORWARDED: Final = (
+    signal.SIGTERM,
+    signal.SIGINT,
+    signal.SIGHUP,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGCONT,
+)
+_STARTS_AT_ONCE: Final = 32
+
+
+class Running(Protocol):
+    """A command on one node."""
+
+    async def wait(self) -> int:
+        """Its exit status, as a shell says it."""
+
+    def send(self, number: signal.Signals) -> None:
+        """Pass a signal on; nothing where it has ended."""
+
+    def drop(self) -> None:
+        """End it now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is to run on one node.
+
+    Args:
+        host: how the user calls the node.
+        start: starts it there.
+    """
+
+    host: str
+    start: Callable[[], Awaitable[Running]]
+
+
+class _Fanout:
+    """The commands of all nodes, until the last one has ended."""
+
+    def __init__(self, tasks: Sequence[Task], say: Callable[[str], None], grace_s: float) -> None:
+        self._tasks = tasks
+        self._say = say
+        self._grace_s = grace_s
+        self._running: dict[str, Running] = {}
+        self._starts = asyncio.Semaphore(_STARTS_AT_ONCE)
+        self._failed = asyncio.Event()
+        self._code = 0
+
+    async def run(self) -> int:
+        """The first exit status that is not 0, or 0."""
+        loop = asyncio.get_running_loop()
+        for number in _FORWARDED:
+            loop.add_signal_handler(number, self._send_all, number)
+        everyone = asyncio.gather(*(self._one(task) for task in self._tasks))
+        failed = asyncio.ensure_future(self._failed.wait())
+        watched: set[asyncio.Future[Any]] = {everyone, failed}
+        await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
+        if not everyone.done():
+            await self._end_rest(everyone)
+        failed.cancel()
+        everyone.result()
+        return self._code
+
+    async def _one(self, task: Task) -> None:
+        try:
+            async with self._starts:
+                if self._failed.is_set():
+                    return
+                running = await task.start()
+            self._running[task.host] = running
+            if self._failed.is_set():
+                running.send(signal.SIGTERM)
+            code = await running.wait()
+        except (PreflightError, OSError) as error:
+            self._fail(task.host, str(error), PreflightError.exit_code)
+            return
+        self._running.pop(task.host)
+        if code:
+            self._fail(task.host, f"the command ended with {code}", code)
+
+    async def _end_rest(self, everyone: asyncio.Future[list[None]]) -> None:
+        self._send_all(signal.SIGTERM)
+        await asyncio.wait({everyone}, timeout=self._grace_s)
+        for running in list(self._running.values()):
+            running.drop()
+        await everyone
+
+    def _fail(self, host: str, what: str, code: int) -> None:
+        if not self._failed.is_set():
+            others = " and the others are asked to end" if self._running else ""
+            self._say(f"{host}: {what}{others}")
+            self._code = code
+            self._failed.set()
+
+    def _send_all(self, number: signal.Signals) -> None:
+        for running in list(self._running.values()):
+            running.send(number)
+
+
+def run_everywhere(tasks: Sequence[Task], say: Callable[[str], None], grace_s: float = GRACE_S) -> int:
+    """The first exit status that is not 0, or 0 once all have ended.
+
+    Args:
+        tasks: one per node.
+        say: where a failure is told.
+        grace_s: how long the others may take to end after one has failed.
+
+    Raises:
+        AzcpError: nothing could be started at all.
+    """
+    if not tasks:
+        raise AzcpError("there is no node to run on")
+    return asyncio.run(_Fanout(tasks, say, grace_s).run())

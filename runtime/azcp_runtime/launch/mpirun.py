@@ -1,0 +1,80 @@
+"""azcp-mpirun: the isolated mpirun, as a child so that signals and exit codes mean what they should."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from types import FrameType
+from typing import Final
+
+from azcp_runtime.contract import ExitCode, PreflightError
+from azcp_runtime.contract.image import OPENMPI
+from azcp_runtime.isolate import mpi_environment
+from azcp_runtime.launch.hosts import check_own_name
+from azcp_runtime.ssh.state import state_dir
+
+MPIRUN: Final = f"{OPENMPI}/bin/mpirun"
+_STOPPING: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
+_PASSED_ON: Final = (*_STOPPING, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT)
+_ENDED_BY_SIGNAL: Final = 128
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run mpirun with these arguments; its exit code, or 75 where a signal to us has stopped it."""
+    return run_mpirun(argv, os.environ)
+
+
+def run_mpirun(arguments: Sequence[str], env: Mapping[str, str], *, reads_stdin: bool = True) -> int:
+    """The exit code of mpirun, or 75 where a signal to us has stopped it.
+
+    Args:
+        arguments: of mpirun.
+        env: any; it is scrubbed.
+        reads_stdin: whether rank 0 may read ours.
+
+    Raises:
+        PreflightError: mpirun cannot be started here.
+    """
+    check_own_name(os.uname().nodename)
+    clean = mpi_environment(env, state_dir(env), os.geteuid())
+    # Without --noprefix mpirun wraps its daemon's command in shell text that not every base could run.
+    argv = [MPIRUN, "--noprefix", *arguments]
+    sys.stdout.flush()
+    sys.stderr.flush()
+    try:
+        return _run(argv, clean, reads_stdin)
+    except OSError as error:
+        raise PreflightError(
+            f"{MPIRUN} cannot be started: {error.strerror}",
+            remedy="azcp-kit verify IMAGE tells what is wrong",
+        ) from error
+
+
+def _run(argv: Sequence[str], env: Mapping[str, str], reads_stdin: bool) -> int:
+    stopped: list[int] = []
+    child: subprocess.Popen[bytes] | None = None
+
+    def pass_on(number: int, _frame: FrameType | None) -> None:
+        if number in _STOPPING:
+            stopped.append(number)
+        if child:
+            child.send_signal(signal.SIGTERM if number == signal.SIGHUP else number)
+
+    before = {number: signal.signal(number, pass_on) for number in _PASSED_ON}
+    try:
+        # A group of its own: else Ctrl-C reaches mpirun twice, which makes it leave its ranks behind.
+        child = subprocess.Popen(  # noqa: S603 - our own mpirun, an argument list
+            argv, env=dict(env), stdin=None if reads_stdin else subprocess.DEVNULL, process_group=0
+        )
+        if stopped:
+            child.send_signal(stopped[0])
+        code = child.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if stopped and code:
+        return ExitCode.RESUMABLE
+    return code if code >= 0 else _ENDED_BY_SIGNAL - code

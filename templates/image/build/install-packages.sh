@@ -1,0 +1,30 @@
+#!/bin/sh
+# Install Debian packages and leave neither lists nor archives behind; what is installed already stays as it is.
+# --own-sources FILE: consult this sources file alone, so that a third-party source that is down breaks nothing.
+set -eu
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work/lists/partial" "$work/archives/partial"
+
+# A folder of its own for lists and archives: those of the base are neither needed nor changed.
+set -- "$@"
+sources=
+if [ "${1:-}" = --own-sources ]; then
+    sources=$2
+    shift 2
+fi
+
+apt() {
+    DEBIAN_FRONTEND=noninteractive apt-get -qq \
+        -o "Dir::State::lists=$work/lists" \
+        -o "Dir::Cache::archives=$work/archives" \
+        -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= \
+        -o APT::Sandbox::User=root \
+        ${sources:+-o "Dir::Etc::sourcelist=$sources" -o Dir::Etc::sourceparts=/dev/null} \
+        "$@"
+}
+
+apt update
+apt install -y --no-install-recommends "$@"
+rm -rf /tmp/azcp-build

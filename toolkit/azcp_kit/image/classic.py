@@ -1,0 +1,115 @@
+"""Builds through the Docker API: the classic builder, one platform, no command-line client needed."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections import deque
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from azcp_runtime.contract import PreflightError, UsageError
+from rich.console import Console
+from rich.status import Status
+
+from azcp_kit.engine import Engine, errors_told
+from azcp_kit.image.build import BuildRequest, build_arguments
+from azcp_kit.image.context import write_tar
+from azcp_kit.image.plan import InjectPlan
+from azcp_kit.shown import shown
+
+_LAST_LINES: Final = 25
+_STEP: Final = re.compile(r"Step (\d+)/(\d+) : (.*)")
+_CREDENTIALS: Final = re.compile(r"(://)[^/@\s]+@")
+
+
+class ClassicBuilder:
+    """The engine's own builder.
+
+    Args:
+        engine: a connected engine.
+        console: where progress is shown.
+    """
+
+    def __init__(self, engine: Engine, console: Console) -> None:
+        self._engine = engine
+        self._console = console
+
+    def build(self, context: Path, request: BuildRequest, plan: InjectPlan) -> str:
+        """Build and tag, push if asked; the image's id.
+
+        Raises:
+            UsageError: the builder cannot do it.
+            PreflightError: a step failed.
+        """
+        if len(plan.arches) > 1:
+            raise UsageError(
+                "the engine's own builder makes one platform at a time",
+                remedy="use --engine buildx for several",
+            )
+        with tempfile.TemporaryFile() as file, self._console.status("sending the context") as status:
+            write_tar(context, file)
+            file.seek(0)
+            with errors_told("the engine cannot build"):
+                answers = self._engine.client.api.build(
+                    fileobj=file,
+                    custom_context=True,
+                    tag=request.tag,
+                    platform=None,
+                    rm=True,
+                    forcerm=True,
+                    decode=True,
+                    buildargs=build_arguments(request.env),
+                )
+                image_id = _follow(answers, status)
+        if request.push:
+            self._push(request.tag)
+        return image_id
+
+    def _push(self, tag: str) -> None:
+        with self._console.status(f"pushing {tag}") as status, errors_told(f"{tag} cannot be pushed"):
+            for answer in self._engine.client.api.push(tag, stream=True, decode=True):
+                if "error" in answer:  # a push that fails half-way ends its stream well
+                    raise PreflightError(
+                        f"{tag} cannot be pushed",
+                        cause=shown(str(answer["error"])),
+                        remedy="check the name and `docker login`",
+                    )
+                status.update(f"pushing {tag}: {shown(str(answer.get('status', '')))}")
+
+
+def _follow(answers: Iterable[dict[str, Any]], status: Status) -> str:
+    """Show each step; the id that the last answer tells.
+
+    docker-py does not raise when a RUN fails: the stream then holds an error and ends well.
+    """
+    image_id, last = "", deque[str](maxlen=_LAST_LINES)
+    for line, answer in _lines(answers):
+        if "error" in answer:
+            raise step_failed(str(answer["error"]), last)
+        image_id = str(answer.get("aux", {}).get("ID", image_id))
+        if line:
+            last.append(line)
+        if step := _STEP.match(line):
+            status.update(f"step {step[1]} of {step[2]}: {shown(step[3], 80)}")
+    if not image_id:
+        raise PreflightError("the builder ended without an image", remedy="look at the engine's log")
+    return image_id
+
+
+def step_failed(error: str, last: Iterable[str]) -> PreflightError:
+    """A failed step with its last lines, made fit for a terminal and without credentials of proxies."""
+    text = "".join(f"\n    {_tellable(line)}" for line in last)
+    return PreflightError(f"the build failed: {_tellable(error)}{text}")
+
+
+def _tellable(line: str) -> str:
+    return shown(_CREDENTIALS.sub(r"\1", line))
+
+
+def _lines(answers: Iterable[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for answer in answers:
+        texts = str(answer.get("stream", "")).splitlines() or [""]
+        for number, text in enumerate(texts):
+            yield text.rstrip(), answer if number == len(texts) - 1 else {}

@@ -1,0 +1,1 @@
+"""Facts of a base image: what is in it, from its config and its files, with nothing of it run."""

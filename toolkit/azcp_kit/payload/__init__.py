@@ -1,0 +1,1 @@
+"""What goes below /opt/azcp, brought here by digest and laid out on this machine."""
