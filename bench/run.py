@@ -1,4 +1,4 @@
-"""Runs the benches and prints their tables: python bench/run.py [a b c d e] [--quick]."""
+"""Runs the benches and prints their tables: python bench/run.py [a b c d e f] [--quick]."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ _BENCHES: Final = {
     "c": ("small_files", "many small files"),
     "d": ("plan_scale", "plan time and memory at a large scale"),
     "e": ("whole_run", "CPU and memory of a whole run"),
+    "f": ("injection", "size and time of an injection"),
 }
 _NEEDS_ROOT: Final = "a"
 

@@ -90,7 +90,7 @@ def ssh() -> NoReturn:
     """azcp-ssh, the remote-shell agent: not scrubbed, a second start would double what it costs."""
 
     def main() -> int:
-        from azcp_runtime.ssh.client import main
+        from azcp_runtime.ssh.agent import main
 
         return main(sys.argv[1:])
 

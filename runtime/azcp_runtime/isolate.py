@@ -98,8 +98,6 @@ def mpi_environment(
         # This file alone: neither ~/.openmpi nor the prefix's own have a say.
         "OMPI_MCA_mca_base_param_files": MCA_PARAMS,
         "PMIX_MCA_mca_base_param_files": os.devnull,
-        # The one user of zlib, which a base may lack: what it would compress is a few kB per node.
-        "PMIX_MCA_pcompress": "^zlib",
         # Not as orte_tmpdir_base: mpirun would force its own node's folder on the others.
         "TMPDIR": str(state),
         # The remote-shell launcher wants to know one, and adds shell text for any but this. It is not run.

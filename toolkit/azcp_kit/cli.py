@@ -24,6 +24,34 @@ app = typer.Typer(
 )
 
 
+# Options that render and build share.
+Base = Annotated[str, typer.Option("--base", help="The image to inject into.")]
+MpiSource = Annotated[
+    str,
+    typer.Option("--mpi", help="wheel, source (compiled in a builder stage), or image (copied from one)."),
+]
+OpenMpi = Annotated[
+    str, typer.Option(help="With --mpi source: a pinned version, or URL-OR-PATH@sha256:DIGEST.")
+]
+Ucx = Annotated[str, typer.Option(help="The same for UCX.")]
+MpiImage = Annotated[str, typer.Option(help="With --mpi image: holds /opt/openmpi and /opt/ucx.")]
+PythonArchive = Annotated[
+    str,
+    typer.Option("--python", help="Interpreter archive, URL-OR-PATH@sha256:DIGEST; a pinned one if absent."),
+]
+SshChoice = Annotated[str, typer.Option("--ssh", help="auto, base, package or bundled.")]
+RdmaChoice = Annotated[str, typer.Option("--rdma", help="auto, base, package, bundled or none.")]
+RdmaCore = Annotated[str, typer.Option(help="With --rdma bundled: a version, or URL-OR-PATH@sha256:DIGEST.")]
+Platforms = Annotated[str, typer.Option(help="Such as linux/amd64,linux/arm64; the base's own if absent.")]
+BuilderImage = Annotated[
+    str, typer.Option("--builder", help="An image with apt and an old glibc, to compile in.")
+]
+Wheelhouse = Annotated[
+    Path | None,
+    typer.Option(exists=True, file_okay=False, help="A folder with all wheels: no index is asked."),
+]
+
+
 def main() -> None:
     """Run the command line; a known failure becomes one line on standard error and its exit code."""
     # As an exception, a termination unwinds the blocks that stop children and remove data.
@@ -164,3 +192,89 @@ def inspect(
         print_facts(facts, conclusion.plan)
     # After the facts, which show what the reason is about.
     refuse(facts, arch=arch)
+
+
+@app.command()
+def render(
+    base: Base,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", file_okay=False, help="Write the whole context here, not the text alone."
+        ),
+    ] = None,
+    facts_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--facts", exists=True, dir_okay=False, help="What `inspect` wrote: no engine is needed."
+        ),
+    ] = None,
+    mpi: MpiSource = "wheel",
+    openmpi: OpenMpi = "",
+    ucx: Ucx = "",
+    mpi_image: MpiImage = "",
+    python: PythonArchive = "",
+    ssh: SshChoice = "auto",
+    rdma: RdmaChoice = "auto",
+    rdma_core: RdmaCore = "",
+    platform: Platforms = "",
+    builder: BuilderImage = "",
+    wheelhouse: Wheelhouse = None,
+) -> None:
+    """Print the Dockerfile, or write it with its context; nothing is built."""
+    from azcp_kit.image.command import make_wishes, print_dockerfile, write_context
+
+    wishes = make_wishes(
+        mpi=mpi, openmpi=openmpi, ucx=ucx, mpi_image=mpi_image, python=python, ssh=ssh,
+        rdma=rdma, rdma_core=rdma_core, platform=platform, builder=builder,
+    )  # fmt: skip
+    if output is None:
+        print_dockerfile(base, facts_file, wishes)
+    else:
+        write_context(base, facts_file, wishes, wheelhouse, output)
+
+
+@app.command()
+def build(
+    context: typer.Context,
+    base: Base,
+    tag: Annotated[str, typer.Option("--tag", "-t", help="Name of the result.")],
+    mpi: MpiSource = "wheel",
+    openmpi: OpenMpi = "",
+    ucx: Ucx = "",
+    mpi_image: MpiImage = "",
+    python: PythonArchive = "",
+    ssh: SshChoice = "auto",
+    rdma: RdmaChoice = "auto",
+    rdma_core: RdmaCore = "",
+    platform: Platforms = "",
+    builder: BuilderImage = "",
+    wheelhouse: Wheelhouse = None,
+    engine: Annotated[str, typer.Option(help="docker (its API), or buildx (the command).")] = "docker",
+    pull: Annotated[bool, typer.Option("--pull", help="Pull the base where it is absent.")] = False,
+    push: Annotated[bool, typer.Option("--push", help="Push the result.")] = False,
+    ca: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, dir_okay=False, help="PEM of a private CA, for the builder's stages alone."
+        ),
+    ] = None,
+    secret: Annotated[
+        list[str] | None,
+        typer.Option(help="ID=FILE, readable at /run/secrets/ID in the builder's stages; buildx only."),
+    ] = None,
+    budget: Annotated[str, typer.Option(help="The most that may be added, on disk.")] = "110MiB",
+    no_verify: Annotated[bool, typer.Option("--no-verify", help="Leave the proof to `verify`.")] = False,
+) -> None:
+    """Inject the distributor into a base image, prove that the base is as before, print the image's id."""
+    from azcp_kit.image.command import BuildCommand, make_wishes, run_build
+
+    wishes = make_wishes(
+        mpi=mpi, openmpi=openmpi, ucx=ucx, mpi_image=mpi_image, python=python, ssh=ssh,
+        rdma=rdma, rdma_core=rdma_core, platform=platform, builder=builder,
+    )  # fmt: skip
+    command = BuildCommand(
+        base=base, tag=tag, wishes=wishes, wheelhouse=wheelhouse, engine=engine, pull=pull, push=push,
+        ca=ca, secrets=tuple(secret or ()), budget=budget, verify=not no_verify,
+    )  # fmt: skip
+    typer.echo(run_build(command, quiet=context.obj > logging.INFO))

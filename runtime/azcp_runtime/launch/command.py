@@ -17,11 +17,12 @@ from azcp_runtime.contract.image import ENV_SSH_PORT, SSH_PORT
 from azcp_runtime.launch.arguments import Parser, port_number, seconds
 from azcp_runtime.launch.hosts import InFile, Listed, check_distinct, find_hosts
 from azcp_runtime.launch.mpirun import run_mpirun
+from azcp_runtime.launch.network import Login, Network
 from azcp_runtime.launch.phases import ALONE, Nodes, distribute_arguments, expectation, hostfile_text
 from azcp_runtime.launch.steps import run_steps
-from azcp_runtime.launch.wait import Login, Wish, wait_for
+from azcp_runtime.launch.wait import Wish, wait_for
 from azcp_runtime.options import parse_options
-from azcp_runtime.ssh.keys import find_keys
+from azcp_runtime.ssh.keys import find_keys, parse_private
 from azcp_runtime.ssh.state import LAUNCHER, here, remember, state_dir, write_private
 
 _MASTER_PORT: Final = 29500
@@ -101,8 +102,8 @@ def _meet(launch: Launch, state: Path, env: Mapping[str, str]) -> Nodes:
     hosts = find_hosts((Listed(launch.hosts), InFile(launch.hostfile)))
     hostfile = state / "hostfile"
     if hosts:
-        login = _login(launch.port, state, env)
-        nodes = Nodes(wait_for(Wish(hosts, launch.port, launch.wait_s), login, say), hostfile)
+        network = Network(_login(launch.port, state, env))
+        nodes = Nodes(wait_for(Wish(hosts, launch.port, launch.wait_s), network, say), hostfile)
         check_distinct(nodes.addresses)
     else:
         nodes = Nodes({ALONE: "127.0.0.1"}, hostfile)
@@ -114,6 +115,7 @@ def _login(port: int, state: Path, env: Mapping[str, str]) -> Login:
     from azcp_runtime.ssh.client import CONNECT_TIMEOUT_S, Peer, connect, own_user
 
     keys = find_keys(env, state)
+    parse_private(keys)  # a key that cannot be used is no node's fault
 
     async def login(address: str) -> None:
         connection = await connect(Peer(address, port, own_user()), keys, CONNECT_TIMEOUT_S)

@@ -22,6 +22,8 @@ _FORWARDED: Final = (
     signal.SIGCONT,
 )
 _STARTS_AT_ONCE: Final = 32
+_LOST: Final = 255
+"""As ssh says it: the end of the command was not seen."""
 
 
 class Running(Protocol):
@@ -87,10 +89,14 @@ class _Fanout:
             if self._failed.is_set():
                 running.send(signal.SIGTERM)
             code = await running.wait()
-        except (PreflightError, OSError) as error:
-            self._fail(task.host, str(error), PreflightError.exit_code)
+        except PreflightError as error:
+            self._fail(task.host, str(error), error.exit_code)
             return
-        self._running.pop(task.host)
+        except OSError as error:
+            self._fail(task.host, str(error), _LOST)
+            return
+        finally:
+            self._running.pop(task.host, None)
         if code:
             self._fail(task.host, f"the command ended with {code}", code)
 
@@ -103,7 +109,7 @@ class _Fanout:
 
     def _fail(self, host: str, what: str, code: int) -> None:
         if not self._failed.is_set():
-            others = " and the others are asked to end" if self._running else ""
+            others = " and the others are asked to end" if self._running.keys() - {host} else ""
             self._say(f"{host}: {what}{others}")
             self._code = code
             self._failed.set()

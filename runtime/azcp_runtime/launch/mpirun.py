@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,7 @@ from types import FrameType
 from typing import Final
 
 from azcp_runtime.contract import ExitCode, PreflightError
-from azcp_runtime.contract.image import OPENMPI
+from azcp_runtime.contract.image import ENV_RESTORED, OPENMPI
 from azcp_runtime.isolate import mpi_environment
 from azcp_runtime.launch.hosts import check_own_name
 from azcp_runtime.ssh.state import state_dir
@@ -39,7 +40,7 @@ def run_mpirun(arguments: Sequence[str], env: Mapping[str, str], *, reads_stdin:
         PreflightError: mpirun cannot be started here.
     """
     check_own_name(os.uname().nodename)
-    clean = mpi_environment(env, state_dir(env), os.geteuid())
+    clean = _on_loopback(env) | mpi_environment(env, state_dir(env), os.geteuid())
     # Without --noprefix mpirun wraps its daemon's command in shell text that not every base could run.
     argv = [MPIRUN, "--noprefix", *arguments]
     sys.stdout.flush()
@@ -51,6 +52,14 @@ def run_mpirun(arguments: Sequence[str], env: Mapping[str, str], *, reads_stdin:
             f"{MPIRUN} cannot be started: {error.strerror}",
             remedy="azcp-kit verify IMAGE tells what is wrong",
         ) from error
+
+
+def _on_loopback(env: Mapping[str, str]) -> dict[str, str]:
+    """Without any other interface loopback is the network, and our settings must not exclude it."""
+    if {name for _, name in socket.if_nameindex()} - {"lo"}:
+        return {}
+    names = ("OMPI_MCA_oob_tcp_if_exclude", "OMPI_MCA_btl_tcp_if_exclude")
+    return {name: "docker0" for name in names if f"{ENV_RESTORED}{name}" not in env}
 
 
 def _run(argv: Sequence[str], env: Mapping[str, str], reads_stdin: bool) -> int:

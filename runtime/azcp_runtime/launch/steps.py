@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from azcp_runtime.launch.fanout import Running, Task, run_everywhere
 from azcp_runtime.launch.lines import Lines
+from azcp_runtime.launch.network import is_local
 from azcp_runtime.launch.phases import Nodes, step_argv
-from azcp_runtime.launch.wait import is_local
 from azcp_runtime.ssh.state import state_dir
 
 if TYPE_CHECKING:

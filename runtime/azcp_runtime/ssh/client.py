@@ -1,7 +1,4 @@
-"""azcp-ssh: runs a command on another node, as mpirun wants its remote-shell agent to.
-
-mpirun starts one of these per node, so what it imports is counted in launch time: nothing but asyncssh.
-"""
+"""A command on another node: the node proves to be the job's, we prove to be, and its output comes here."""
 
 from __future__ import annotations
 
@@ -9,51 +6,22 @@ import asyncio
 import os
 import pwd
 import signal
-import sys
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 import asyncssh
 
-from azcp_runtime.contract import AzcpError, PreflightError, UsageError
-from azcp_runtime.contract.image import ENV_SSH_PORT, SSH_PORT
-from azcp_runtime.launch.hosts import check_host
-from azcp_runtime.launch.lines import Lines
-from azcp_runtime.ssh.keys import JobKeys, find_keys, parse_private
-from azcp_runtime.ssh.state import state_dir
+from azcp_runtime.contract import PreflightError
+from azcp_runtime.ssh.keys import JobKeys, parse_private
 
 CONNECT_TIMEOUT_S: Final = 30.0
 ATTEMPTS: Final = 4
 _PAUSE_S: Final = 1.0
-_FAILED: Final = 255
-"""What ssh itself exits with when it could not run the command."""
+LOST: Final = 255
+"""What ssh itself exits with where the command could not be run, or its end was not seen."""
 
 _ENDED_BY_SIGNAL: Final = 128
-
-_BLOCK_BYTES: Final = 1 << 16
-# Of ssh(1): the letters that take a value, so that it is not taken for the host.
-_VALUED: Final = frozenset("BbcDEeFIiJLlmOopQRSWw")
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One command line of azcp-ssh.
-
-    Args:
-        host: a name or an address.
-        port: of the node's server.
-        user: whom an OpenSSH server would let in; the bundled one does not ask.
-        command: one string, as the remote shell would read it.
-        reads_stdin: whether standard input goes to the command.
-    """
-
-    host: str
-    port: int
-    user: str
-    command: str
-    reads_stdin: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +68,7 @@ class Remote(asyncssh.SSHClientSession[bytes]):
         self._connection = connection
         self._sinks = {None: stdout, asyncssh.EXTENDED_DATA_STDERR: stderr}
         self._channel: asyncssh.SSHClientChannel[bytes] | None = None
-        self._status = _FAILED
+        self._status: int | None = None
         self._lost = asyncio.get_running_loop().create_future()
 
     def connection_made(self, chan: asyncssh.SSHClientChannel[bytes]) -> None:
@@ -127,9 +95,15 @@ class Remote(asyncssh.SSHClientSession[bytes]):
             self._lost.set_result(None)
 
     async def wait(self) -> int:
-        """The exit status; 255 where the connection ended before the command."""
+        """The exit status.
+
+        Raises:
+            ConnectionResetError: the connection ended before the command did.
+        """
         await self._lost
         self.drop()
+        if self._status is None:
+            raise ConnectionResetError("the connection is lost")
         return self._status
 
     def send(self, number: signal.Signals) -> None:
@@ -140,46 +114,6 @@ class Remote(asyncssh.SSHClientSession[bytes]):
     def drop(self) -> None:
         """Leave at once; the server ends what it has started."""
         self._connection.abort()
-
-
-def main(argv: list[str]) -> int:
-    """Run it; the command's exit status, or 255 with one line that names the host."""
-    request = parse_request(argv, os.environ.get(ENV_SSH_PORT, ""))
-    keys = find_keys(os.environ, state_dir(os.environ))
-    try:
-        return asyncio.run(_run(request, keys))
-    except AzcpError as error:
-        print(f"azcp-ssh: {error}", file=sys.stderr)
-        return _FAILED
-
-
-def parse_request(argv: list[str], port: str) -> Request:
-    """A command line as mpirun and its operators write it; of the options only the port has a meaning.
-
-    Raises:
-        UsageError: no host, no command, or a port that is none.
-    """
-    words, is_silent, user = list(argv), False, ""
-    while words and words[0].startswith("-"):
-        option = words.pop(0)
-        if option == "--":
-            break
-        letter = next((c for c in option[1:] if c in _VALUED), "")
-        value = option.partition(letter)[2] if letter else ""
-        if letter and not value:
-            value = words.pop(0) if words else ""
-        port = _port_of(letter, value) or port
-        user = value if letter == "l" else user
-        is_silent = is_silent or (not letter and "n" in option)
-    if not words:
-        raise UsageError("azcp-ssh needs a host", remedy="azcp-ssh HOST COMMAND")
-    name, _, host = words.pop(0).rpartition("@")
-    if not words:
-        raise UsageError("azcp-ssh runs commands only", remedy="azcp-ssh HOST COMMAND")
-    if port and not port.isdecimal():
-        raise UsageError(f"{port!r} is no port", remedy=f"set {ENV_SSH_PORT} to a number")
-    user = name or user or own_user()
-    return Request(check_host(host), int(port or SSH_PORT), user, " ".join(words), not is_silent)
 
 
 def own_user() -> str:
@@ -245,7 +179,7 @@ async def start_command(peer: Peer, keys: JobKeys, command: str, stdout: Sink, s
     Raises:
         PreflightError: the node cannot be reached, or does not let us in.
     """
-    channel, remote = await _open(peer, keys, command, stdout, stderr)
+    channel, remote = await open_command(peer, keys, command, stdout, stderr)
     channel.write_eof()
     return remote
 
@@ -255,22 +189,14 @@ def signal_number(name: str) -> int:
     return getattr(signal, f"SIG{name}", 0)
 
 
-async def _run(request: Request, keys: JobKeys) -> int:
-    peer = Peer(request.host, request.port, request.user)
-    channel, remote = await _open(peer, keys, request.command, Lines(1), Lines(2))
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        loop.add_signal_handler(number, remote.drop)
-    if request.reads_stdin and not _is_empty_stdin():
-        threading.Thread(target=_feed, args=(loop, channel), daemon=True).start()
-    else:
-        channel.write_eof()
-    return await remote.wait()
-
-
-async def _open(
+async def open_command(
     peer: Peer, keys: JobKeys, command: str, stdout: Sink, stderr: Sink
 ) -> tuple[asyncssh.SSHClientChannel[bytes], Remote]:
+    """Start a command on another node; what is written to the channel is its standard input.
+
+    Raises:
+        PreflightError: the node cannot be reached, or does not let us in.
+    """
     connection = await _connect_with_patience(peer, keys)
     remote = Remote(connection, stdout, stderr)
     try:
@@ -295,24 +221,3 @@ async def _connect_with_patience(peer: Peer, keys: JobKeys) -> asyncssh.SSHClien
         f"{peer.host} cannot be reached on port {peer.port}: {reason}",
         remedy="is azcp-sshd running there?",
     )
-
-
-def _is_empty_stdin() -> bool:
-    try:
-        found, nothing = os.fstat(0), os.stat(os.devnull)
-    except OSError:
-        return True
-    return found.st_rdev == nothing.st_rdev and found.st_rdev != 0
-
-
-def _feed(loop: asyncio.AbstractEventLoop, channel: asyncssh.SSHClientChannel[bytes]) -> None:
-    while block := os.read(0, _BLOCK_BYTES):
-        loop.call_soon_threadsafe(channel.write, block)
-    loop.call_soon_threadsafe(channel.write_eof)
-
-
-def _port_of(letter: str, value: str) -> str:
-    if letter == "p":
-        return value
-    name, _, number = value.replace(" ", "=", 1).partition("=")
-    return number.strip() if letter == "o" and name.strip().lower() == "port" else ""

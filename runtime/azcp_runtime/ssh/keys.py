@@ -112,6 +112,8 @@ def parse_private(keys: JobKeys) -> SSHKey:
     """
     import asyncssh
 
+    if not keys.private:
+        raise PreflightError(f"there is no private key in {keys.folder}", remedy=_REMEDY)
     try:
         return asyncssh.import_private_key(keys.private)
     except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as error:

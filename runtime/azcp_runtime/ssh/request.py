@@ -16,8 +16,8 @@ SHELL: Final = "/bin/sh"
 def requested_argv(command: str | None, shell: str = SHELL) -> list[str]:
     """The argument list: our own commands directly, anything else through the base's shell.
 
-    mpirun quotes the words for its daemon so that a shell would give them back, and so does shlex; thus a base
-    without a shell can be started. A user's own mpirun sends more than words.
+    mpirun quotes its daemon's words for a shell, and shlex reads them as well: so no base needs one.
+    A user's own mpirun sends more than words.
 
     Raises:
         UsageError: no command, or one that needs a shell where there is none.

@@ -15,6 +15,10 @@ export LDFLAGS CFLAGS
 unpack() {
     mkdir "$work/$1"
     tar -xf "$archives/$1.tar" -C "$work/$1" --strip-components=1
+    if [ ! -x "$work/$1/configure" ]; then
+        echo "the archive of $1 has no configure: take its publisher's release, not the archive of a tag" >&2
+        exit 1
+    fi
 }
 
 unpack ucx

@@ -7,20 +7,24 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/lists/partial" "$work/archives/partial"
 
-# A folder of its own for lists and archives: those of the base are neither needed nor changed.
-set -- "$@"
+# Of a private CA, where one was given: it lies beside this script in the builder's stages alone.
+ca=$(dirname "$0")/ca.pem
+[ -e "$ca" ] || ca=
+
 sources=
 if [ "${1:-}" = --own-sources ]; then
     sources=$2
     shift 2
 fi
 
+# Folders of its own for lists and archives: those of the base are neither needed nor changed.
 apt() {
     DEBIAN_FRONTEND=noninteractive apt-get -qq \
         -o "Dir::State::lists=$work/lists" \
         -o "Dir::Cache::archives=$work/archives" \
         -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= \
         -o APT::Sandbox::User=root \
+        ${ca:+-o "Acquire::https::CaInfo=$ca"} \
         ${sources:+-o "Dir::Etc::sourcelist=$sources" -o Dir::Etc::sourceparts=/dev/null} \
         "$@"
 }

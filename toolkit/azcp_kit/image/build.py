@@ -106,10 +106,13 @@ def laid_out(facts: ImageFacts, request: BuildRequest) -> Iterator[tuple[Path, I
         refuse(facts, arch=arch)
     refuse(facts)
     plan = plan_injection(facts, request.wishes)
+    ca = _certificates(request.ca) if request.ca is not None else ""
     with tempfile.TemporaryDirectory(prefix="azcp-context-") as work:
         lay_out(plan, facts, request.supplies, Path(work))
-        if request.ca is not None and plan.builder:
-            _place_ca(request.ca, Path(work, "build/ca.pem"))
+        if ca and plan.builder:
+            place = Path(work, "build/ca.pem")
+            place.write_text(ca, encoding="ascii")
+            place.chmod(0o644)
         yield Path(work), plan
 
 
@@ -119,11 +122,11 @@ def build_arguments(env: Mapping[str, str]) -> dict[str, str]:
     return {name: env[name] for name in names if env.get(name)}
 
 
-def _place_ca(source: Path, target: Path) -> None:
+def _certificates(source: Path) -> str:
     try:
         text = source.read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"--ca {source} cannot be read: {error}") from error
     if "-----BEGIN CERTIFICATE-----" not in text or "PRIVATE KEY" in text:
         raise UsageError(f"--ca {source} must hold certificates in PEM and nothing else")
-    target.write_text(text, encoding="ascii")
+    return text

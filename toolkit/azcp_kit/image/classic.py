@@ -21,6 +21,7 @@ from azcp_kit.shown import shown
 
 _LAST_LINES: Final = 25
 _STEP: Final = re.compile(r"Step (\d+)/(\d+) : (.*)")
+_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 _CREDENTIALS: Final = re.compile(r"(://)[^/@\s]+@")
 
 
@@ -105,7 +106,7 @@ def step_failed(error: str, last: Iterable[str]) -> PreflightError:
 
 
 def _tellable(line: str) -> str:
-    return shown(_CREDENTIALS.sub(r"\1", line))
+    return shown(_COLOUR.sub("", _CREDENTIALS.sub(r"\1", line)))
 
 
 def _lines(answers: Iterable[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:

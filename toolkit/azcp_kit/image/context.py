@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from azcp_kit.image.dockerfile import dockerfile
-from azcp_kit.image.plan import InjectPlan, Mpi, Rdma
+from azcp_kit.image.plan import InjectPlan, Mpi
 from azcp_kit.inspect.facts import ImageFacts
 from azcp_kit.payload.archives import obtain
 from azcp_kit.payload.assemble import Recipe, assemble
@@ -69,7 +69,7 @@ def _as_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def _copy_sources(plan: InjectPlan, supplies: Supplies, folder: Path) -> list[Component]:
-    """The archives that a stage of the build compiles, checked here."""
+    """The archives that a stage of the build compiles, checked here, and what else stages add."""
     found = []
     for archive in (plan.openmpi, plan.ucx, plan.rdma_core):
         if archive is None:
@@ -79,6 +79,6 @@ def _copy_sources(plan: InjectPlan, supplies: Supplies, folder: Path) -> list[Co
         found.append(Component(archive.name, archive.version, "source", archive.sha256, archive.file_name))
     if plan.mpi is Mpi.IMAGE:
         found.append(Component("openmpi", "", "image", origin=plan.mpi_image))
-    if plan.rdma is Rdma.PACKAGE:
-        found += [Component(package, "", "package") for package in plan.packages]
+    found += [Component(package, "", "package") for package in plan.packages]
+    found += [Component(library, "", "image", origin=plan.builder) for library in plan.lacking]
     return found

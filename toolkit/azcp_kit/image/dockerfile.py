@@ -16,7 +16,7 @@ _REFERENCE: Final = re.compile(
     r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d+)?/)?"
     r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*"
     r"(?::[\w][\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,
 )
 _USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\$?(?::[A-Za-z0-9_][A-Za-z0-9_.-]*)?")
 _ROOT: Final = {"", "0", "root", "0:0", "root:root", "root:0", "0:root"}
@@ -44,8 +44,9 @@ def dockerfile(plan: InjectPlan, facts: ImageFacts) -> str:
         mpi_image=plan.mpi_image,
         rdma=plan.rdma.value,
         packages=plan.packages,
+        lacking=plan.lacking,
         own_sources=own_sources(facts.packages.sources) if plan.packages else "",
-        user_before=user_to_restore(plan.user),
+        user_before=user_to_restore(plan.user) if plan.packages else "",
         arches=plan.arches,
         arch_folder=plan.arches[0] if len(plan.arches) == 1 else "${TARGETARCH}",
     )

@@ -91,6 +91,7 @@ class InjectPlan:
     rdma: Rdma
     package_kind: PackageKind
     packages: tuple[str, ...]
+    lacking: tuple[str, ...]
     builder: str
     reasons: tuple[str, ...]
 
@@ -106,7 +107,7 @@ def plan_injection(facts: ImageFacts, wishes: Wishes) -> InjectPlan:
     packages = _packages(facts, ssh, rdma)
     bundled = rdma is Rdma.BUNDLED
     _refuse_contradictions(facts, wishes, packages, rdma)
-    arches = wishes.arches or (facts.identity.arch,)
+    arches = tuple(dict.fromkeys(wishes.arches)) or (facts.identity.arch,)
     source = wishes.mpi is Mpi.SOURCE
     return InjectPlan(
         base=_pinned_base(facts),
@@ -122,8 +123,9 @@ def plan_injection(facts: ImageFacts, wishes: Wishes) -> InjectPlan:
         rdma=rdma,
         package_kind=facts.packages.kind,
         packages=packages,
-        builder=wishes.builder if wishes.mpi is not Mpi.WHEEL or bundled else "",
-        reasons=(_mpi_reason(facts, wishes), ssh_reason, rdma_reason, _copy_reason(packages)),
+        lacking=facts.lacking,
+        builder=wishes.builder if wishes.mpi is not Mpi.WHEEL or bundled or facts.lacking else "",
+        reasons=(_mpi_reason(facts, wishes), ssh_reason, rdma_reason, _copy_reason(facts, packages)),
     )
 
 
@@ -181,7 +183,7 @@ def _refuse_contradictions(facts: ImageFacts, wishes: Wishes, packages: tuple[st
             (wishes.rdma_core and rdma is not Rdma.BUNDLED, "--rdma-core needs --rdma bundled"),
             (wishes.mpi is Mpi.IMAGE and not wishes.mpi_image, "--mpi image needs --mpi-image"),
             (wishes.mpi_image and wishes.mpi is not Mpi.IMAGE, "--mpi-image needs --mpi image"),
-            (wishes.python and len(wishes.arches) > 1, "one --python archive cannot serve two platforms"),
+            ("@" in wishes.python and len(set(wishes.arches)) > 1, "one --python archive cannot serve two platforms"),
             (wishes.ssh is Ssh.BASE and not facts.ssh.server, "--ssh base: the base has no sshd"),
             (rdma is Rdma.BASE and not has_verbs(facts), "--rdma base: the base has none that UCX can load"),
             (packages and kind is not PackageKind.APT, f"packages are installed by apt, the base has {kind}"),
@@ -204,7 +206,7 @@ def _pinned_base(facts: ImageFacts) -> str:
 
 
 def _python(wishes: Wishes, arch: str) -> Archive:
-    return named("python", wishes.python) if wishes.python else pinned("python", arch=arch)
+    return named("python", wishes.python, arch) if wishes.python else pinned("python", arch=arch)
 
 
 def _mpi_reason(facts: ImageFacts, wishes: Wishes) -> str:
@@ -213,7 +215,10 @@ def _mpi_reason(facts: ImageFacts, wishes: Wishes) -> str:
     return f"mpi: Open MPI and UCX from {wishes.mpi}{beside}"
 
 
-def _copy_reason(packages: tuple[str, ...]) -> str:
+def _copy_reason(facts: ImageFacts, packages: tuple[str, ...]) -> str:
+    lacking = (
+        f"; {' and '.join(facts.lacking)}, which the base lacks, from the builder" if facts.lacking else ""
+    )
     if not packages:
-        return "layers: COPY alone; nothing of the base is run"
-    return f"layers: {', '.join(packages)} from the base's own package manager, then COPY"
+        return f"layers: COPY alone, nothing of the base is run{lacking}"
+    return f"layers: {', '.join(packages)} from the base's own package manager, then COPY{lacking}"

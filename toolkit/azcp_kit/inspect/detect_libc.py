@@ -19,6 +19,9 @@ LOADERS: Final[Mapping[str, str]] = MappingProxyType(
 
 MUSL_LOADERS: Final = ("/lib/ld-musl-x86_64.so.1", "/lib/ld-musl-aarch64.so.1")
 LIBC: Final = "libc.so.6"
+PLATFORM: Final = ("libgcc_s.so.1", "libz.so.1")
+"""What wheels expect of each platform beside the C library, and that ours need."""
+
 LIBC_LIMIT_BYTES: Final = 32 * 2**20
 
 _BANNER: Final = re.compile(rb"GNU C Library [^\n\0]{0,200}?version (\d{1,4}\.\d{1,4})")
@@ -41,6 +44,11 @@ def detect_libc(libraries: Libraries, entrypoint: tuple[str, ...] = ()) -> Libc:
     if musl:
         return Libc(LibcKind.MUSL, _musl_version(tree, musl), "", musl, arch)
     return Libc(LibcKind.NONE, "", "", loader, arch)
+
+
+def detect_lacking(libraries: Libraries) -> tuple[str, ...]:
+    """The platform's libraries that a program of the image would not find."""
+    return tuple(name for name in PLATFORM if not libraries.find(name))
 
 
 def arch_of(tree: ImageTree, path: str) -> str:

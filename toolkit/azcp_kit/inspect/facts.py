@@ -201,6 +201,9 @@ class ImageFacts:
     system: System
     packages: Packages
     libc: Libc
+    lacking: tuple[str, ...]
+    """Libraries of every manylinux platform (PEP 600) that the injected programs need and the image lacks."""
+
     config: Config
     account: Account
     shells: tuple[str, ...]

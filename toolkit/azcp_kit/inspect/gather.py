@@ -8,7 +8,7 @@ from azcp_runtime.contract.image import MANIFEST
 from azcp_kit.inspect.detect_config import detect_account, detect_config
 from azcp_kit.inspect.detect_gpu import detect_gpu
 from azcp_kit.inspect.detect_leaks import detect_leaks
-from azcp_kit.inspect.detect_libc import detect_libc
+from azcp_kit.inspect.detect_libc import detect_lacking, detect_libc
 from azcp_kit.inspect.detect_mpi import detect_mpis
 from azcp_kit.inspect.detect_python import detect_pythons
 from azcp_kit.inspect.detect_ssh import detect_ssh
@@ -51,6 +51,7 @@ def gather(image: StoredImage, files: ImageFiles) -> ImageFacts:
         system=detect_system(tree),
         packages=detect_packages(tree),
         libc=detect_libc(libraries, config.entrypoint),
+        lacking=detect_lacking(libraries),
         config=config,
         account=detect_account(config.user, tree),
         shells=detect_shells(tree),

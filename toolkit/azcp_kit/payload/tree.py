@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 from pathlib import Path
@@ -12,6 +13,8 @@ from azcp_runtime.contract import UsageError
 
 EPOCH_S: Final = 1_704_067_200
 """The time of every file, 2024-01-01 UTC: equal input gives equal layers."""
+
+_LIBRARY: Final = re.compile(r"python3\.(\d+)")
 
 # What the runtime never imports: tests, editors, Tk, installers, and what only a compiler reads.
 _PYTHON_UNUSED: Final = (
@@ -88,19 +91,15 @@ def place_python(unpacked: Path, target: Path) -> tuple[int, int]:
     Raises:
         UsageError: there is no interpreter in it.
     """
-    roots = [path.parent.parent for path in unpacked.glob("**/bin/python3") if path.exists()]
-    libraries = [library for root in roots[:1] for library in root.glob("lib/python3.*") if library.is_dir()]
-    if not libraries:
-        raise UsageError("the interpreter archive has no bin/python3 with its lib/python3.*")
-    shutil.move(min(roots, key=lambda root: len(root.parts)), target)
-    major, minor = libraries[0].name.removeprefix("python").split(".")
-    _keep_interpreters(target / "bin", f"python{major}.{minor}")
+    root, minor = _interpreter(unpacked)
+    shutil.move(root, target)
+    _keep_interpreters(target / "bin", f"python3.{minor}")
     prune(target, _PYTHON_UNUSED)
-    site = target / "lib" / libraries[0].name / "site-packages"
+    site = target / f"lib/python3.{minor}/site-packages"
     site.mkdir()
     # Relative, so that the tree works wherever it is unpacked.
     (site / "azcp.pth").write_text("../../../../lib\n", encoding="ascii")
-    return int(major), int(minor)
+    return 3, minor
 
 
 def prune_mpi(folder: Path) -> None:
@@ -117,10 +116,7 @@ def prune(folder: Path, patterns: tuple[str, ...]) -> None:
     """Remove what the patterns match; what is not there needs no removal."""
     for pattern in patterns:
         for path in sorted(folder.glob(pattern)):
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
+            _remove(path)
 
 
 def settle(folder: Path) -> None:
@@ -138,13 +134,30 @@ def _settle(path: Path) -> None:
     os.utime(path, (EPOCH_S, EPOCH_S), follow_symlinks=False)
 
 
+def _interpreter(unpacked: Path) -> tuple[Path, int]:
+    """The folder nearest to the top that holds an interpreter, and Python's minor version."""
+    roots = [path.parent.parent for path in unpacked.glob("**/bin/python3") if path.exists()]
+    for root in sorted(roots, key=lambda root: (len(root.parts), root)):
+        for library in sorted(root.glob("lib/python3.*")):
+            if (found := _LIBRARY.fullmatch(library.name)) and library.is_dir():
+                return root, int(found[1])
+    raise UsageError("the interpreter archive has no bin/python3 with its lib/python3.*")
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)  # it may have lain in a folder that was removed before it
+
+
 def _keep_interpreters(folder: Path, name: str) -> None:
     binary = (folder / "python3").resolve()
     kept = folder / name
     if binary != kept.resolve() or kept.is_symlink():
         kept.unlink(missing_ok=True)
         shutil.move(binary, kept)
-    for path in folder.iterdir():
+    for path in list(folder.iterdir()):
         if path != kept:
-            path.unlink()
+            _remove(path)
     (folder / "python3").symlink_to(name)

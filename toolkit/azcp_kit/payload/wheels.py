@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from azcp_runtime.contract import DownloadError
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from packaging.tags import Tag, compatible_tags, cpython_tags
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+
+from azcp_kit.payload.archives import digest_of
 
 log = logging.getLogger(__name__)
 
@@ -22,8 +27,8 @@ GLIBC: Final = (2, 28)
 """The newest manylinux baseline among the wheels: the base's glibc must be at least this."""
 
 _MACHINE: Final = {"amd64": "x86_64", "arm64": "aarch64"}
-_OLDEST_MINOR: Final = 17
-_LEGACY: Final = {17: "manylinux2014"}
+_OLDEST_MINOR: Final = 5
+_LEGACY: Final = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
 _PIP: Final = (sys.executable, "-I", "-m", "pip", "--disable-pip-version-check", "--no-input")
 _LOG_LINES: Final = 15
 
@@ -45,6 +50,15 @@ class Target:
         minors = range(GLIBC[1], _OLDEST_MINOR - 1, -1)
         tags = [tag for minor in minors for tag in (f"manylinux_2_{minor}", _LEGACY.get(minor)) if tag]
         return [f"{tag}_{self.machine}" for tag in tags]
+
+    def tags(self) -> list[Tag]:
+        """What a wheel's file name may say to fit, the best first, as pip orders them."""
+        major, minor = self.python
+        interpreter, platforms = f"cp{major}{minor}", self.platforms()
+        return [
+            *cpython_tags(self.python, [interpreter], platforms),
+            *compatible_tags(self.python, interpreter, platforms),
+        ]
 
     def markers(self) -> dict[str, str]:
         """What environment markers of requirements are evaluated against."""
@@ -105,6 +119,8 @@ def unpack_wheels(lines: dict[str, str], target: Target, wheelhouse: Path, folde
         locked.write_text("".join(f"{line}\n" for line in lines.values()), encoding="utf-8")
         _pip(
             "install",
+            # No setting of this machine's has a say: a constraint or a target of the user's would break it.
+            "--isolated",
             "--no-index",
             "--no-compile",
             "--no-warn-script-location",
@@ -114,6 +130,39 @@ def unpack_wheels(lines: dict[str, str], target: Target, wheelhouse: Path, folde
             str(locked),
             *_selection(target),
         )
+
+
+def wheel_of(line: str, target: Target, wheelhouse: Path) -> Path:
+    """The wheel of a requirement's line that pip takes: a wheelhouse may hold those of several Pythons.
+
+    Raises:
+        DownloadError: none with one of the line's digests fits.
+    """
+    pin, *options = line.split(" ")
+    requirement = Requirement(pin)
+    digests = {option.removeprefix("--hash=sha256:") for option in options}
+    order = {tag: place for place, tag in enumerate(target.tags())}
+    fitting = [
+        (place, path)
+        for path in sorted(wheelhouse.glob("*.whl"))
+        if (place := _place(path.name, requirement, order)) is not None and digest_of(path) in digests
+    ]
+    if not fitting:
+        raise DownloadError(f"{wheelhouse} has no wheel of {pin} for {target.machine} with a known digest")
+    return min(fitting)[1]
+
+
+def _place(file_name: str, requirement: Requirement, order: Mapping[Tag, int]) -> int | None:
+    """How well a wheel fits, the least the best; None for one that does not, or is another package's."""
+    try:
+        name, version, _, tags = parse_wheel_filename(file_name)
+    except InvalidWheelFilename:
+        return None  # pip passes it over too
+    if name != canonicalize_name(requirement.name):
+        return None
+    if not requirement.specifier.contains(version, prereleases=True):
+        return None
+    return min((order[tag] for tag in tags if tag in order), default=None)
 
 
 def unpack_data(wheel: Path, folder: Path) -> None:
@@ -149,7 +198,10 @@ def _selection(target: Target) -> list[str]:
 
 def _pip(*arguments: str) -> None:
     argv = [*_PIP, *arguments]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)  # noqa: S603 - an argument list
+    env = {name: value for name, value in os.environ.items() if name != "PIP_CONSTRAINT"}
+    if "--isolated" in arguments:
+        env["PIP_CONFIG_FILE"] = os.devnull  # --isolated leaves the machine's own configuration in force
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)  # noqa: S603 - an argument list
     log.debug("%s", done.stdout)
     if done.returncode != 0:
         last = "\n".join(done.stderr.strip().splitlines()[-_LOG_LINES:])
