@@ -17,16 +17,9 @@ from azcp_runtime.isolate import is_clean, mpi_environment, restored, scrubbed, 
 
 def distribute() -> NoReturn:
     """azcp-distribute, as a rank or alone."""
-    from azcp_runtime.mpi.launch import launched_by_mpi
 
     def main() -> int:
-        if not is_clean(os.environ):
-            from azcp_runtime.ssh.state import state_dir
-
-            is_rank = launched_by_mpi(os.environ) or "SLURM_PROCID" in os.environ
-            start_again(mpi_environment(os.environ, state_dir(os.environ), os.geteuid(), is_rank=is_rank))
-        # What the launcher's node handed over came after the node's own environment was scrubbed.
-        os.environ.update(restored(os.environ))
+        _become_rank()
         from azcp_runtime.__main__ import main
 
         return main()
@@ -75,10 +68,10 @@ def sshd() -> NoReturn:
 
 
 def doctor() -> NoReturn:
-    """azcp-doctor."""
+    """azcp-doctor, as a rank or alone."""
 
     def main() -> int:
-        _scrub()
+        _become_rank()
         from azcp_runtime.doctor.command import main
 
         return main(sys.argv[1:])
@@ -117,6 +110,19 @@ def step() -> NoReturn:
         become_command(sys.argv[1:])
 
     _end("azcp-step", main)
+
+
+def _become_rank() -> None:
+    """Go on in a clean environment that keeps what a launcher told its rank."""
+    from azcp_runtime.mpi.launch import launched_by_mpi
+
+    if not is_clean(os.environ):
+        from azcp_runtime.ssh.state import state_dir
+
+        is_rank = launched_by_mpi(os.environ) or "SLURM_PROCID" in os.environ
+        start_again(mpi_environment(os.environ, state_dir(os.environ), os.geteuid(), is_rank=is_rank))
+    # What the launcher's node handed over came after the node's own environment was scrubbed.
+    os.environ.update(restored(os.environ))
 
 
 def _scrub() -> None:

@@ -46,7 +46,12 @@ class Injected:
         request = BuildRequest(
             base=self.bases(name),
             tag=f"{REPOSITORY}/{name}:{ssh.value}",
-            wishes=Wishes(python=interpreter_archive(self.folder), ssh=ssh, rdma=Rdma.NONE),
+            wishes=Wishes(
+                python=interpreter_archive(self.folder),
+                ssh=ssh,
+                rdma=Rdma.NONE,
+                builder=self.bases("debian11"),
+            ),
             supplies=Supplies(self.folder / "payload", None),
         )
         with connected() as engine:

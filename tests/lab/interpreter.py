@@ -39,7 +39,7 @@ def _unpacked(work: Path) -> Path:
     tree.mkdir()
     excluded = [f"--exclude={pattern}" for pattern in LEFT_OUT]
     _run("tar", "-xf", str(archive), "-C", str(tree), *excluded, "--wildcards", *KEPT)
-    _run("strip", "--strip-unneeded", *map(str, tree.glob("lib/libpython3.13.so.*")))
+    _run("strip", "--strip-all", *map(str, tree.glob("lib/libpython3.13.so.*")))
     return tree
 
 

@@ -30,7 +30,7 @@ make -j "$(nproc)" install
 unpack openmpi
 cd "$work/openmpi"
 ./configure --prefix="$prefix" --with-ucx="$prefix" --without-verbs --without-slurm --disable-static \
-    --disable-mpi-fortran --disable-oshmem --disable-man-pages --enable-mpi1-compatibility=no \
+    --disable-getpwuid --disable-mpi-fortran --disable-oshmem --disable-man-pages --enable-mpi1-compatibility=no \
     --with-libevent=internal --with-hwloc=internal --with-pmix=internal \
     --enable-mca-no-build=btl-uct,op-avx
 make -j "$(nproc)" install

@@ -17,13 +17,19 @@ if [ "${1:-}" = --own-sources ]; then
     shift 2
 fi
 
+# Passwords of a mirror, where they were given as --secret apt_auth=FILE.
+auth=/run/secrets/apt_auth
+[ -r "$auth" ] || auth=
+
 # Folders of its own for lists and archives: those of the base are neither needed nor changed.
+
 apt() {
     DEBIAN_FRONTEND=noninteractive apt-get -qq \
         -o "Dir::State::lists=$work/lists" \
         -o "Dir::Cache::archives=$work/archives" \
         -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= \
         -o APT::Sandbox::User=root \
+        ${auth:+-o "Dir::Etc::netrc=$auth"} \
         ${ca:+-o "Acquire::https::CaInfo=$ca"} \
         ${sources:+-o "Dir::Etc::sourcelist=$sources" -o Dir::Etc::sourceparts=/dev/null} \
         "$@"
