@@ -86,10 +86,26 @@ def test_the_contract_needs_the_standard_library_alone() -> None:
 
 @pytest.mark.parametrize(
     ("package", "library", "door"),
-    [(KIT, "typer", "cli.py"), (KIT, "jinja2", "render.py")],
+    [(KIT, "typer", "cli.py"), (KIT, "jinja2", "render.py"), (KIT, "docker", "engine.py")],
 )
 def test_a_heavy_library_has_one_door(package: Path, library: str, door: str) -> None:
     assert importers(package, library) == {door}
+
+
+@pytest.mark.parametrize(
+    ("layer", "above"),
+    [
+        ("payload", {"image", "inspect", "verify", "engine", "cli"}),
+        ("inspect", {"image", "payload", "verify", "cli"}),
+        ("image", {"cli"}),
+        ("verify", {"cli"}),
+    ],
+)
+def test_a_layer_imports_nothing_of_those_above_it(layer: str, above: set[str]) -> None:
+    modules = list((KIT / layer).rglob("*.py"))
+    imported = {name for path in modules for name in imports_of(path) if name.startswith("azcp_kit.")}
+    assert {name.split(".")[1] for name in imported} & above == set()
+    assert modules
 
 
 def test_only_the_world_of_ranks_speaks_mpi() -> None:

@@ -278,3 +278,21 @@ def build(
         ca=ca, secrets=tuple(secret or ()), budget=budget, verify=not no_verify,
     )  # fmt: skip
     typer.echo(run_build(command, quiet=context.obj > logging.INFO))
+
+
+@app.command()
+def verify(
+    image: Annotated[str, typer.Argument(help="Name or id of an injected image of the local engine.")],
+    base: Annotated[
+        str,
+        typer.Option(help="What it was made from; if absent, the local image whose layers it begins with."),
+    ] = "",
+    budget: Annotated[
+        str, typer.Option(help="The most that may be added, on disk; 110MiB for the wheel stack if absent.")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Prove that an injected image distributes, and that its base is as it was; exit 7 if not."""
+    from azcp_kit.verify.command import VerifyCommand, run_verify
+
+    run_verify(VerifyCommand(image, base or None, budget, as_json=as_json))

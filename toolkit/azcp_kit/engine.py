@@ -58,6 +58,12 @@ class Engine:
         self._pull(reference, arch)
         return self.image(reference)
 
+    def steps(self, image: StoredImage) -> tuple[tuple[str, int], ...]:
+        """The steps that made the image, newest first: the instruction, and the bytes of its layer."""
+        with errors_told("the engine does not tell the image's history"):
+            history = self.client.api.history(image.identity.id)  # type: ignore[no-untyped-call]
+        return tuple((str(step.get("CreatedBy") or ""), int(step.get("Size") or 0)) for step in history)
+
     @contextmanager
     def probe(self, image: StoredImage) -> Iterator[ContainerFiles]:
         """The image's files, through a container that is never started and does not outlive the block."""
@@ -79,7 +85,7 @@ class Engine:
                     api, f"{api.base_url}/v{api.api_version}/containers/{name}/archive", TIMEOUT_S
                 )
         finally:
-            self._remove(name)
+            self.remove(name)
 
     def _pull(self, reference: str, arch: str) -> None:
         repository, tag = parse_repository_tag(reference)
@@ -98,7 +104,8 @@ class Engine:
                     )
                 log.debug("%s %s", shown(str(message.get("id", ""))), shown(str(message.get("status", ""))))
 
-    def _remove(self, name: str) -> None:
+    def remove(self, name: str) -> None:
+        """End and remove a container with its volumes; nothing if there is none of that name."""
         try:
             self.client.api.remove_container(name, v=True, force=True)
         except NotFound:

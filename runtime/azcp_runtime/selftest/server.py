@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -18,48 +17,18 @@ from azcp_runtime.contract.image import BIN, ENV_SSH_KEYS, ENV_STATE_DIR
 from azcp_runtime.contract.selftest import Subject
 from azcp_runtime.isolate import command
 from azcp_runtime.selftest.answer import Answer, fail, ok
+from azcp_runtime.selftest.intruder import intruder_problems
 from azcp_runtime.selftest.trial import POLL_S, Surroundings, run, started, tail
 from azcp_runtime.selftest.watch import Watch
-from azcp_runtime.ssh.client import own_user
 from azcp_runtime.ssh.daemon import ssh_kind
 
 _ADDRESS: Final = "127.0.0.1"
 _PORT: Final = 42222
 _START_S: Final = 30.0
 _COMMAND_S: Final = 60.0
-_LOGIN_S: Final = 20.0
 _ASKED: Final = f"{BIN}/azcp-distribute --version"
-_PASSWORDS: Final = ("", "azcp", "root")
 # A file of a Secret has this mode, which OpenSSH by itself refuses.
 _SECRET_MODE: Final = 0o644
-
-
-class Intruder(asyncssh.SSHClient):
-    """Somebody without a key, who takes every other way that the server offers."""
-
-    def __init__(self) -> None:
-        self.offered: set[str] = set()
-        self._passwords = iter(_PASSWORDS)
-
-    def password_auth_requested(self) -> str | None:
-        """Try the next one."""
-        self.offered.add("a password")
-        return next(self._passwords, None)
-
-    def kbdint_auth_requested(self) -> str | None:
-        """Try that too."""
-        self.offered.add("keyboard-interactive")
-        return ""
-
-    def kbdint_challenge_received(
-        self,
-        name: str,  # noqa: ARG002 - asyncssh passes them by position
-        instructions: str,  # noqa: ARG002
-        lang: str,  # noqa: ARG002
-        prompts: Sequence[tuple[str, bool]],
-    ) -> list[str]:
-        """Answer whatever it asks."""
-        return [_PASSWORDS[0] for _ in prompts]
 
 
 def prove_sshd(where: Surroundings, watch: Watch) -> Answer:
@@ -115,39 +84,4 @@ def _problems(where: Surroundings, keys: Path, watch: Watch) -> Iterator[str]:
     ended = run(argv, dataclasses.replace(where, env=env), _COMMAND_S, watch.look)
     if ended.code != 0 or not ended.output.startswith("azcp-distribute"):
         yield f"the job's key does not start a command, azcp-ssh {ended}"
-    yield from asyncio.run(_try_others())
-
-
-async def _try_others() -> list[str]:
-    other, intruder = asyncssh.generate_private_key("ssh-ed25519"), Intruder()
-    problems = []
-    if await _comes_in(asyncssh.SSHClient(), other):
-        problems.append("another key is let in")
-    if await _comes_in(intruder, None):
-        problems.append(f"it lets in who has {' or '.join(sorted(intruder.offered)) or 'nothing'}")
-    elif intruder.offered:
-        problems.append(f"it offers {' and '.join(sorted(intruder.offered))}")
-    return problems
-
-
-async def _comes_in(client: asyncssh.SSHClient, key: asyncssh.SSHKey | None) -> bool:
-    # asyncssh asks for the local user's name too, which a uid without a passwd entry does not have.
-    os.environ.setdefault("USER", own_user())
-    try:
-        connection = await asyncssh.connect(
-            _ADDRESS,
-            _PORT,
-            client_factory=lambda: client,
-            username=own_user(),
-            client_keys=[key] if key else None,
-            # It is no matter here whose server it is.
-            known_hosts=None,
-            config=None,
-            agent_path=None,
-            login_timeout=_LOGIN_S,
-            connect_timeout=_LOGIN_S,
-        )
-    except (asyncssh.DisconnectError, ConnectionError):
-        return False
-    connection.abort()
-    return True
+    yield from asyncio.run(intruder_problems(_ADDRESS, _PORT))

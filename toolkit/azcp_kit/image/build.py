@@ -18,6 +18,7 @@ from azcp_kit.image.plan import InjectPlan, Wishes, plan_injection, plan_lines
 from azcp_kit.inspect.facts import ImageFacts
 from azcp_kit.inspect.gather import inspect_image
 from azcp_kit.inspect.refuse import refuse
+from azcp_kit.shown import shown
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +88,7 @@ def build_image(request: BuildRequest, builder: Builder) -> Built:
     began = time.monotonic()
     with laid_out(facts, request) as (context, plan):
         for line in plan_lines(plan):
-            log.info("%s", line)
+            log.info("%s", shown(line))
         laid_out_at = time.monotonic()
         image_id = builder.build(context, request, plan)
     return Built(image_id, facts, plan, laid_out_at - began, time.monotonic() - laid_out_at)

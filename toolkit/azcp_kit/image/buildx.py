@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import shutil
 import subprocess
@@ -69,5 +71,12 @@ def buildx_arguments(request: BuildRequest, plan: InjectPlan, id_file: Path) -> 
         f"--iidfile={id_file}",
         "--push" if request.push else "--load",
         *(f"--build-arg={name}" for name in build_arguments(request.env)),
-        *(f"--secret=id={secret.id},src={secret.file}" for secret in request.secrets),
+        *(f"--secret={_fields(f'id={each.id}', f'src={each.file}')}" for each in request.secrets),
     ]
+
+
+def _fields(*fields: str) -> str:
+    """The fields of an option, which buildx reads as a line of CSV: a path may hold commas."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(fields)
+    return line.getvalue()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
@@ -110,14 +110,15 @@ def run_build(command: BuildCommand, *, quiet: bool) -> str:
         AzcpError: the build failed, or the proof did.
     """
     console = Console(stderr=True, quiet=quiet)
+    secrets = _secrets(command)
     request = BuildRequest(
         base=command.base,
         tag=command.tag,
-        wishes=command.wishes,
+        wishes=replace(command.wishes, secrets=tuple(secret.id for secret in secrets)),
         supplies=Supplies(cache_folder(), command.wheelhouse),
         pull=command.pull,
         push=command.push,
-        secrets=_secrets(command),
+        secrets=secrets,
         ca=command.ca,
         env=os.environ,
     )

@@ -47,6 +47,7 @@ def dockerfile(plan: InjectPlan, facts: ImageFacts) -> str:
         lacking=plan.lacking,
         own_sources=own_sources(facts.packages.sources) if plan.packages else "",
         user_before=user_to_restore(plan.user) if plan.packages else "",
+        mounts="".join(f"--mount=type=secret,id={name} " for name in plan.secrets),
         arches=plan.arches,
         arch_folder=plan.arches[0] if len(plan.arches) == 1 else "${TARGETARCH}",
     )

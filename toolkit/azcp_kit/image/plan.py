@@ -60,6 +60,7 @@ class Wishes:
         python: an interpreter archive, LOCATION@sha256:DIGEST.
         arches: Docker's names; empty for the base's own.
         builder: an image with apt, for what must be compiled or is not in the base.
+        secrets: ids of files that the builder's steps may read at /run/secrets/ID; for buildx only.
     """
 
     mpi: Mpi = Mpi.WHEEL
@@ -72,6 +73,7 @@ class Wishes:
     rdma: Rdma = Rdma.AUTO
     arches: tuple[str, ...] = ()
     builder: str = DEFAULT_BUILDER
+    secrets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,7 @@ class InjectPlan:
     packages: tuple[str, ...]
     lacking: tuple[str, ...]
     builder: str
+    secrets: tuple[str, ...]
     reasons: tuple[str, ...]
 
 
@@ -125,6 +128,7 @@ def plan_injection(facts: ImageFacts, wishes: Wishes) -> InjectPlan:
         packages=packages,
         lacking=facts.lacking,
         builder=wishes.builder if wishes.mpi is not Mpi.WHEEL or bundled or facts.lacking else "",
+        secrets=wishes.secrets,
         reasons=(_mpi_reason(facts, wishes), ssh_reason, rdma_reason, _copy_reason(facts, packages)),
     )
 
@@ -183,7 +187,10 @@ def _refuse_contradictions(facts: ImageFacts, wishes: Wishes, packages: tuple[st
             (wishes.rdma_core and rdma is not Rdma.BUNDLED, "--rdma-core needs --rdma bundled"),
             (wishes.mpi is Mpi.IMAGE and not wishes.mpi_image, "--mpi image needs --mpi-image"),
             (wishes.mpi_image and wishes.mpi is not Mpi.IMAGE, "--mpi-image needs --mpi image"),
-            ("@" in wishes.python and len(set(wishes.arches)) > 1, "one --python archive cannot serve two platforms"),
+            (
+                "@" in wishes.python and len(set(wishes.arches)) > 1,
+                "one --python archive cannot serve two platforms",
+            ),
             (wishes.ssh is Ssh.BASE and not facts.ssh.server, "--ssh base: the base has no sshd"),
             (rdma is Rdma.BASE and not has_verbs(facts), "--rdma base: the base has none that UCX can load"),
             (packages and kind is not PackageKind.APT, f"packages are installed by apt, the base has {kind}"),

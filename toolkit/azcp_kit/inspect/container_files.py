@@ -66,6 +66,13 @@ class ContainerFiles:
             content = archive.extractfile(member) if member is not None and member.isreg() else None
             return b"" if content is None else content.read(limit_bytes)
 
+    def header(self, path: str) -> tarfile.TarInfo | None:
+        """Owner, mode and kind of what is there, a link not followed."""
+        if self.entry(path) is None:
+            return None
+        with self._archive(path, _TAR_HEADERS_BYTES) as archive:
+            return archive.next()
+
     def names(self, path: str) -> tuple[str, ...]:
         """The names in a folder, as far as the limit reaches."""
         found: dict[str, None] = {}

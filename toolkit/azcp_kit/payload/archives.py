@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import IO, Final
+from urllib.error import HTTPError
 
 from azcp_runtime.contract import DownloadError, UsageError
 
@@ -48,6 +49,27 @@ def obtain(archive: Archive, cache: Path) -> Path:
     log.info("downloading %s %s", archive.name, archive.version)
     _download(archive, kept)
     return kept
+
+
+def fetch(archive: Archive, target: Path) -> None:
+    """Download an archive, whatever its digest; proxies and a private CA come from the environment.
+
+    Raises:
+        DownloadError: it cannot be had, or not whole.
+    """
+    try:
+        with (
+            urllib.request.urlopen(archive.location, timeout=_TIMEOUT_S) as answer,  # noqa: S310 - http or https, says is_remote
+            target.open("xb") as file,
+        ):
+            _copy(answer, file)
+    except (OSError, ValueError, HTTPException) as error:
+        if isinstance(error, HTTPError):
+            error.close()  # it is the answer too, with its connection
+        raise DownloadError(
+            f"{archive.name} {archive.version} cannot be downloaded from {archive.shown_location}: {error}",
+            remedy=f"download it elsewhere and name the file: --{archive.name} PATH@sha256:DIGEST",
+        ) from error
 
 
 def unpack(archive: Path, folder: Path) -> None:
@@ -106,18 +128,10 @@ def _download(archive: Archive, target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="partial-", dir=target.parent) as work:
             partial = Path(work, "archive")
-            # Proxies and a private CA come from the environment, as urllib and OpenSSL read them.
-            with (
-                urllib.request.urlopen(archive.location, timeout=_TIMEOUT_S) as answer,  # noqa: S310 - http or https, says is_remote
-                partial.open("xb") as file,
-            ):
-                _copy(answer, file)
+            fetch(archive, partial)
             os.replace(_checked(partial, archive, archive.shown_location), target)
-    except (OSError, ValueError, HTTPException) as error:
-        raise DownloadError(
-            f"{archive.name} {archive.version} cannot be downloaded from {archive.shown_location}: {error}",
-            remedy=f"download it elsewhere and name the file: --{archive.name} PATH@sha256:{archive.sha256}",
-        ) from error
+    except OSError as error:
+        raise DownloadError(f"{archive.name}: {target.parent} cannot be written: {error}") from error
 
 
 def _copy(answer: HTTPResponse, file: IO[bytes]) -> None:

@@ -54,7 +54,8 @@ def compile_modules(root: Path, prefix: str, interpreter: Path, version: tuple[i
         command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
     )
     if done.returncode != 0:
-        raise PreflightError(f"{python} cannot compile the modules: {done.stderr.strip()[-500:]}")
+        reason = done.stderr.strip().rpartition("\n")[2]  # the last line of the traceback
+        raise PreflightError(f"{python} cannot compile the modules: {reason}")
     return True
 
 

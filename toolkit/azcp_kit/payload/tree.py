@@ -113,10 +113,15 @@ def prune_packages(folder: Path) -> None:
 
 
 def prune(folder: Path, patterns: tuple[str, ...]) -> None:
-    """Remove what the patterns match; what is not there needs no removal."""
+    """Remove what the patterns match; what is not there needs no removal.
+
+    A pattern that leads through a link out of the folder removes nothing there.
+    """
+    top = folder.resolve()
     for pattern in patterns:
         for path in sorted(folder.glob(pattern)):
-            _remove(path)
+            if path.parent.resolve().is_relative_to(top):
+                _remove(path)
 
 
 def settle(folder: Path) -> None:

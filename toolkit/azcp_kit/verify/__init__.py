@@ -1,0 +1,1 @@
+"""Proves that an injected image works, and that its base is as it was."""
