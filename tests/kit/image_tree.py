@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -49,6 +50,16 @@ class MemoryFiles:
         content = self.files[path]
         assert not isinstance(content, Link)
         return (content.encode() if isinstance(content, str) else content)[:limit_bytes]
+
+    def header(self, path: str) -> tarfile.TarInfo | None:
+        """Everything is root's, and the modes are the usual ones."""
+        found = self.entry(path)
+        if found is None:
+            return None
+        header = tarfile.TarInfo(path)
+        header.type = tarfile.DIRTYPE if found.kind is Kind.FOLDER else tarfile.REGTYPE
+        header.mode = 0o755
+        return header
 
     def names(self, path: str) -> tuple[str, ...]:
         """The names in a folder."""

@@ -156,18 +156,18 @@ def test_buildx_is_told_platforms_names_and_where_secrets_are() -> None:
         "--platform=linux/amd64,linux/arm64",
         "--tag=team/out:1",
         "--iidfile=/work/id",
-        "--load",
+        "--push",
         "--build-arg=HTTPS_PROXY",
         "--secret=id=token,src=/run/user/token",
         '--secret=id=other,"src=/a, ""b"""',
     ]
 
 
-def test_buildx_pushes_what_is_to_be_pushed_in_place_of_loading_it() -> None:
+def test_buildx_loads_one_platform_so_that_it_can_be_proven_before_it_is_pushed() -> None:
     request, plan = request_with(debian(verbs()), push=True)
-    arguments = buildx_arguments(request, plan, Path("/work/id"))
-    assert "--push" in arguments
-    assert "--load" not in arguments
+    arguments = buildx_arguments(request, replace(plan, arches=("amd64",)), Path("/work/id"))
+    assert "--load" in arguments
+    assert "--push" not in arguments
 
 
 FAKE_DOCKER = """#!/bin/sh
@@ -191,7 +191,7 @@ def fake_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def build_with_buildx(tmp_path: Path) -> str:
-    request, plan = request_with(debian(verbs()), env={"HTTPS_PROXY": PROXY})
+    request, plan = request_with(debian(verbs()), push=True, env={"HTTPS_PROXY": PROXY})
     console = Console(file=io.StringIO())
     return BuildxBuilder(console).build(tmp_path, request, plan)
 
@@ -211,6 +211,12 @@ def test_a_failed_step_is_told_with_its_last_lines_and_without_passwords(
     with pytest.raises(PreflightError, match="docker buildx ended with 3") as failure:
         build_with_buildx(tmp_path)
     assert "#7 ERROR: over http://proxy.example" in str(failure.value)
+
+
+def test_several_platforms_are_built_to_be_pushed_or_not_at_all(tmp_path: Path) -> None:
+    request, plan = request_with(debian(verbs()))
+    with pytest.raises(UsageError, match="an engine holds one platform of an image; give --push"):
+        BuildxBuilder(Console(file=io.StringIO())).build(tmp_path, request, plan)
 
 
 def test_a_machine_without_the_docker_command_is_told_what_does_without(

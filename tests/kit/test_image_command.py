@@ -16,6 +16,7 @@ from azcp_kit.image.classic import ClassicBuilder
 from azcp_kit.image.command import BuildCommand, make_wishes, print_dockerfile, run_build, write_context
 from azcp_kit.image.context import Supplies
 from azcp_kit.image.plan import DEFAULT_BUILDER, Mpi, Rdma, Ssh, Wishes, plan_injection
+from azcp_kit.image.push import push_image
 from azcp_kit.inspect.facts_json import to_json
 from azcp_kit.payload import assemble
 from azcp_runtime.contract import PreflightError, UsageError
@@ -210,10 +211,10 @@ def test_the_engines_own_builder_makes_one_platform(tmp_path: Path) -> None:
         build_with(Answers([]), tmp_path, arches=("amd64", "arm64"))
 
 
-def test_a_push_that_fails_half_way_is_told(tmp_path: Path) -> None:
-    built = [{"aux": {"ID": "sha256:1"}}]
-    assert build_with(Answers(built, [{"status": "Pushed"}]), tmp_path, push=True) == "sha256:1"
-    refused = Answers(built, [{"status": "Preparing"}, {"error": "denied: \x1b[31mno"}])
+def test_a_push_that_fails_half_way_is_told() -> None:
+    console = Console(file=io.StringIO())
+    push_image(Engine(cast("Any", Answers([], [{"status": "Pushed"}]))), "team/out:1", console)
+    refused = Answers([], [{"status": "Preparing"}, {"error": "denied: \x1b[31mno"}])
     with pytest.raises(PreflightError, match=r"team/out:1 cannot be pushed .denied: \\x1b\[31mno") as failure:
-        build_with(refused, tmp_path, push=True)
+        push_image(Engine(cast("Any", refused)), "team/out:1", console)
     assert "docker login" in failure.value.remedy

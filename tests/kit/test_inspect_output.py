@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from azcp_kit.image.conclude import conclude
 from azcp_kit.inspect.facts import ImageFacts
 from azcp_kit.inspect.facts_json import from_json, read_facts, to_json, write_facts
 from azcp_kit.inspect.facts_table import facts_tables
-from azcp_kit.image.conclude import conclude
 from azcp_kit.inspect.refuse import glibc_numbers, refusals, refuse
 from azcp_kit.shown import shown
 from azcp_runtime.contract import ExitCode, PreflightError, UsageError

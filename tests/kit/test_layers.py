@@ -117,6 +117,15 @@ def test_the_azure_sdk_has_one_door_in_each_package() -> None:
     assert {name.split("/")[0] for name in importers(RUNTIME, "azure")} == {"azure"}
 
 
+def test_asyncssh_has_one_door_where_it_finds_no_library_of_the_base() -> None:
+    imported = importers(RUNTIME, "asyncssh")
+    assert imported <= {"ssh/library.py", "ssh/keys.py"}  # the second for annotations alone
+    program = "import azcp_runtime.ssh.library; print(open('/proc/self/maps').read())"
+    maps = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert "libnettle" not in maps
+    assert "liboqs" not in maps
+
+
 @pytest.mark.parametrize("library", ["docker", "typer", "jinja2"])
 def test_the_runtime_does_without_the_toolkits_libraries(library: str) -> None:
     assert importers(RUNTIME, library) == set()

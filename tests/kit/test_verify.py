@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from azcp_kit.inspect.detect_parent import describe_parent
 from azcp_kit.inspect.facts import Account, Identity
 from azcp_kit.inspect.stored import StoredImage
 from azcp_kit.verify.base import begins_with, check_layers_below, closest
@@ -16,7 +17,6 @@ from azcp_kit.verify.commands import has_grown
 from azcp_kit.verify.config import added_secrets, compare_config
 from azcp_kit.verify.container import Ended
 from azcp_kit.verify.layers import Stack
-from azcp_kit.verify.parent import describe
 from azcp_kit.verify.prove import parse_manifest
 from azcp_kit.verify.self_test import Runner, checks_of, runners
 from azcp_kit.verify.table import print_verification
@@ -164,8 +164,8 @@ def test_layers_that_are_not_the_bases_fail() -> None:
 def test_a_folder_is_told_by_owner_and_mode() -> None:
     header = tarfile.TarInfo("opt/")
     header.type, header.mode, header.uid, header.gid = tarfile.DIRTYPE, 0o770, 1000, 100
-    assert describe(header) == "a folder of 1000:100 with mode 770"
-    assert describe(None) == "not there"
+    assert describe_parent(header) == "a folder of 1000:100 with mode 770"
+    assert describe_parent(None) == "not there"
 
 
 def test_the_manifest_tells_the_stack_and_whether_packages_were_used() -> None:

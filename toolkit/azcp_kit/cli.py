@@ -263,7 +263,9 @@ def build(
         list[str] | None,
         typer.Option(help="ID=FILE, readable at /run/secrets/ID in the builder's stages; buildx only."),
     ] = None,
-    budget: Annotated[str, typer.Option(help="The most that may be added, on disk.")] = "110MiB",
+    budget: Annotated[
+        str, typer.Option(help="The most that may be added, on disk; 110MiB for the wheel stack if absent.")
+    ] = "",
     no_verify: Annotated[bool, typer.Option("--no-verify", help="Leave the proof to `verify`.")] = False,
 ) -> None:
     """Inject the distributor into a base image, prove that the base is as before, print the image's id."""

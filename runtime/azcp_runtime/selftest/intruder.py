@@ -6,9 +6,8 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
-import asyncssh
-
 from azcp_runtime.ssh.client import own_user
+from azcp_runtime.ssh.library import asyncssh
 
 _LOGIN_S: Final = 20.0
 _PASSWORDS: Final = ("", "azcp", "root")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from azcp_runtime.contract import PreflightError
-from azcp_runtime.contract.image import LIB, OPENMPI, PREFIX, PYTHON
+from azcp_runtime.contract.image import PREFIX, PYTHON
 from azcp_runtime.contract.selftest import Subject
 from azcp_runtime.selftest.allowed import is_allowed, is_rdma
 from azcp_runtime.selftest.answer import Answer, fail, ok
@@ -22,8 +22,6 @@ from azcp_runtime.source.names import shown
 _LIMIT_S: Final = 20.0
 _FOUND: Final = re.compile(r"\s*(?:(?P<name>\S+) => )?(?P<path>/.*?) \(0x[0-9a-f]+\)")
 _ABSENT: Final = re.compile(r"\s*(\S+) => not found")
-_MPI4PY: Final = f"{LIB}/mpi4py/"
-_LIBMPI: Final = f"{OPENMPI}/lib/libmpi.so.40"
 _REMEDY: Final = "build the image again; if its base sets LD_LIBRARY_PATH, only DT_RPATH comes before that"
 
 
@@ -72,8 +70,6 @@ def trace(loader: str, path: str, env: Mapping[str, str]) -> Traced:
     asked = {"LD_TRACE_LOADED_OBJECTS": "1"}
     if "LD_LIBRARY_PATH" in env:
         asked["LD_LIBRARY_PATH"] = env["LD_LIBRARY_PATH"]
-    if path.startswith(_MPI4PY):
-        asked["LD_PRELOAD"] = _LIBMPI  # it is named in MPI4PY_LIBMPI, and loaded before the module
     try:
         done = subprocess.run(  # noqa: S603 - an argument list
             [loader, path],

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-import asyncssh
-
 from azcp_runtime.contract.image import BIN, ENV_SSH_KEYS, ENV_STATE_DIR
 from azcp_runtime.contract.selftest import Subject
 from azcp_runtime.isolate import command
@@ -21,6 +19,7 @@ from azcp_runtime.selftest.intruder import intruder_problems
 from azcp_runtime.selftest.trial import POLL_S, Surroundings, run, started, tail
 from azcp_runtime.selftest.watch import Watch
 from azcp_runtime.ssh.daemon import ssh_kind
+from azcp_runtime.ssh.library import asyncssh
 
 _ADDRESS: Final = "127.0.0.1"
 _PORT: Final = 42222

@@ -22,7 +22,7 @@ from azcp_runtime.ssh.keys import JobKeys, find_keys
 from azcp_runtime.ssh.state import state_dir
 
 if TYPE_CHECKING:
-    import asyncssh
+    from azcp_runtime.ssh.library import asyncssh
 
 _BLOCK_BYTES: Final = 1 << 16
 # Of ssh(1): the letters that take a value, so that it is not taken for the host.

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-import asyncssh
-
 from azcp_runtime.contract import PreflightError
 from azcp_runtime.ssh.keys import JobKeys, parse_private
+from azcp_runtime.ssh.library import asyncssh
 
 CONNECT_TIMEOUT_S: Final = 30.0
 ATTEMPTS: Final = 4

@@ -89,7 +89,7 @@ def make_host_key(keys: JobKeys) -> tuple[Path, Path | None]:
     Args:
         keys: our own copies.
     """
-    import asyncssh
+    from azcp_runtime.ssh.library import asyncssh
 
     host_key = asyncssh.generate_private_key("ssh-ed25519")
     path = keys.folder / _HOST_KEY
@@ -110,7 +110,7 @@ def parse_private(keys: JobKeys) -> SSHKey:
     Raises:
         PreflightError: it is no key, or has a passphrase that nobody could type.
     """
-    import asyncssh
+    from azcp_runtime.ssh.library import asyncssh
 
     if not keys.private:
         raise PreflightError(f"there is no private key in {keys.folder}", remedy=_REMEDY)

@@ -7,10 +7,9 @@ import signal
 from dataclasses import dataclass
 from typing import Final
 
-import asyncssh
-
 from azcp_runtime.contract import PreflightError
 from azcp_runtime.ssh.keys import JobKeys, make_host_key
+from azcp_runtime.ssh.library import asyncssh
 from azcp_runtime.ssh.session import Process, Run, log, run_command
 from azcp_runtime.ssh.state import Surroundings
 

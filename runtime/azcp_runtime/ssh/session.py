@@ -11,14 +11,15 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
-import asyncssh
-
 from azcp_runtime.contract import AzcpError
+from azcp_runtime.ssh.library import asyncssh
 from azcp_runtime.ssh.request import requested_argv
 from azcp_runtime.ssh.state import Surroundings
 
 DRAIN_S: Final = 30.0
 KILL_GRACE_S: Final = 10.0
+QUIET_S: Final = 5.0
+_BLOCK_BYTES: Final = 1 << 16
 _CANNOT_RUN: Final = 127
 """The exit status by which a shell says that a command could not be started."""
 
@@ -101,16 +102,18 @@ def _folder(cwd: str) -> str:
 async def _until_over(process: Process, child: asyncio.subprocess.Process) -> str:
     process.has_started(child.pid)
     # The end of one stream is not the end of the other, and the channel has only one to tell.
-    await process.redirect(child.stdin, child.stdout, child.stderr, send_eof=False)
+    await process.redirect(stdin=child.stdin, send_eof=False)
+    pumps = [Pump(child.stdout, process.stdout), Pump(child.stderr, process.stderr)]
     ended = asyncio.ensure_future(child.wait())
     gone = asyncio.ensure_future(process.channel.wait_closed())
     try:
         await asyncio.wait({ended, gone}, return_when=asyncio.FIRST_COMPLETED)
         if not ended.done():
             return "ended, for its connection is lost"
-        await _drain(process)
+        for pump in pumps:
+            await pump.finish()
     finally:
-        for waiting in (ended, gone):
+        for waiting in (ended, gone, *(pump.task for pump in pumps)):
             waiting.cancel()
     code = child.returncode or 0
     if code < 0:
@@ -120,12 +123,36 @@ async def _until_over(process: Process, child: asyncio.subprocess.Process) -> st
     return f"ended with {code}"
 
 
-async def _drain(process: Process) -> None:
-    """Pass the rest of the output on. An orphan may hold the pipes for ever: the job must not wait for it."""
-    with contextlib.suppress(TimeoutError, ConnectionError):
-        async with asyncio.timeout(DRAIN_S):
-            await process.stdout.drain()
-            await process.stderr.drain()
+class Pump:
+    """One stream of a command on its way to the client, as fast as the client takes it.
+
+    Not asyncssh's own redirection: where the client is slow that reads one stream twice at a time (2.24).
+
+    Args:
+        source: the command's end.
+        target: the channel's.
+    """
+
+    def __init__(self, source: asyncio.StreamReader | None, target: asyncssh.SSHWriter[bytes]) -> None:
+        self._moved = 0
+        self._is_reading = True
+        self.task = asyncio.ensure_future(self._run(source, target))
+
+    async def finish(self) -> None:
+        """Wait for its end, or until nothing comes any more: an orphan may hold the pipe for ever."""
+        before = -1
+        while not self.task.done() and not (self._is_reading and self._moved == before):
+            before = self._moved
+            await asyncio.wait({self.task}, timeout=QUIET_S)
+
+    async def _run(self, source: asyncio.StreamReader | None, target: asyncssh.SSHWriter[bytes]) -> None:
+        with contextlib.suppress(OSError, asyncssh.Error):  # the client is gone, which ends the command too
+            while source and (block := await source.read(_BLOCK_BYTES)):
+                self._is_reading = False
+                target.write(block)
+                await target.drain()
+                self._moved += len(block)
+                self._is_reading = True
 
 
 async def _end_group(child: asyncio.subprocess.Process) -> None:

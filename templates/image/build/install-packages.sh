@@ -36,5 +36,8 @@ apt() {
 }
 
 apt update
+had_keys=$(ls /etc/ssh/ssh_host_*_key 2>/dev/null || true)
 apt install -y --no-install-recommends "$@"
+# openssh-server makes host keys when it is installed: in a layer every user of the image would have them.
+[ -n "$had_keys" ] || rm -f /etc/ssh/ssh_host_*_key /etc/ssh/ssh_host_*_key.pub
 rm -rf /tmp/azcp-build

@@ -12,7 +12,7 @@ from collections import deque
 from pathlib import Path
 from typing import Final
 
-from azcp_runtime.contract import PreflightError
+from azcp_runtime.contract import PreflightError, UsageError
 from rich.console import Console
 
 from azcp_kit.image.build import BuildRequest, build_arguments
@@ -34,11 +34,14 @@ class BuildxBuilder:
         self._console = console
 
     def build(self, context: Path, request: BuildRequest, plan: InjectPlan) -> str:
-        """Build and tag, into the engine or with --push into the registry; the image's id.
+        """Build and tag: one platform into the engine, several into the registry; the image's id.
 
         Raises:
+            UsageError: an engine holds one platform, and several are not to be pushed.
             PreflightError: buildx is missing, or a step failed.
         """
+        if len(plan.arches) > 1 and not request.push:
+            raise UsageError("an engine holds one platform of an image", remedy="give --push for several")
         docker = shutil.which("docker")
         if docker is None:
             raise PreflightError("the docker command is not installed", remedy="use --engine docker")
@@ -69,7 +72,7 @@ def buildx_arguments(request: BuildRequest, plan: InjectPlan, id_file: Path) -> 
         f"--platform={platforms}",
         f"--tag={request.tag}",
         f"--iidfile={id_file}",
-        "--push" if request.push else "--load",
+        "--push" if len(plan.arches) > 1 else "--load",
         *(f"--build-arg={name}" for name in build_arguments(request.env)),
         *(f"--secret={_fields(f'id={each.id}', f'src={each.file}')}" for each in request.secrets),
     ]

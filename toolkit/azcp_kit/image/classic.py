@@ -38,7 +38,7 @@ class ClassicBuilder:
         self._console = console
 
     def build(self, context: Path, request: BuildRequest, plan: InjectPlan) -> str:
-        """Build and tag, push if asked; the image's id.
+        """Build and tag; the image's id.
 
         Raises:
             UsageError: the builder cannot do it.
@@ -63,21 +63,7 @@ class ClassicBuilder:
                     decode=True,
                     buildargs=build_arguments(request.env),
                 )
-                image_id = _follow(answers, status)
-        if request.push:
-            self._push(request.tag)
-        return image_id
-
-    def _push(self, tag: str) -> None:
-        with self._console.status(f"pushing {tag}") as status, errors_told(f"{tag} cannot be pushed"):
-            for answer in self._engine.client.api.push(tag, stream=True, decode=True):
-                if "error" in answer:  # a push that fails half-way ends its stream well
-                    raise PreflightError(
-                        f"{tag} cannot be pushed",
-                        cause=shown(str(answer["error"])),
-                        remedy="check the name and `docker login`",
-                    )
-                status.update(f"pushing {tag}: {shown(str(answer.get('status', '')))}")
+                return _follow(answers, status)
 
 
 def _follow(answers: Iterable[dict[str, Any]], status: Status) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shlex
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from azcp_runtime.contract import UsageError
 from rich.console import Console
@@ -20,15 +21,24 @@ from azcp_kit.image.classic import ClassicBuilder
 from azcp_kit.image.context import Supplies, lay_out
 from azcp_kit.image.dockerfile import dockerfile
 from azcp_kit.image.plan import DEFAULT_BUILDER, Mpi, Rdma, Ssh, Wishes, plan_injection
+from azcp_kit.image.push import push_image
 from azcp_kit.inspect.facts import ImageFacts
 from azcp_kit.inspect.facts_json import read_facts
 from azcp_kit.inspect.gather import inspect_image
 from azcp_kit.inspect.refuse import refuse
 from azcp_kit.payload.archives import cache_folder
+from azcp_kit.units import parse_size
+from azcp_kit.verify.prove import verify_image
+from azcp_kit.verify.table import print_verification
 
 log = logging.getLogger(__name__)
 
-_ARCHES = ("amd64", "arm64")
+_PLATFORMS: Final = {
+    name: arch
+    for arch, variant in (("amd64", ""), ("arm64", "/v8"))
+    for name in (arch, f"linux/{arch}", f"linux/{arch}{variant}")
+}
+_SECRET_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
@@ -124,8 +134,24 @@ def run_build(command: BuildCommand, *, quiet: bool) -> str:
     )
     with connected() as engine:
         built = build_image(request, _builder(command.engine, engine, console))
-        _tell(built, command, console)
+        _tell(built, console)
+        if len(built.plan.arches) > 1:
+            log.warning("pushed unproven: pull each platform and give it to azcp-kit verify")
+        else:
+            _prove(engine, command, console)
+            if command.push:
+                push_image(engine, command.tag, console)
+    log.info("next: azcp-kit generate mpijob --set image=%s", shlex.quote(command.tag))
     return built.image_id
+
+
+def _prove(engine: Engine, command: BuildCommand, console: Console) -> None:
+    if not command.verify:
+        return
+    budget_bytes = parse_size(command.budget) if command.budget else None
+    proof = verify_image(engine, command.tag, command.base, budget_bytes)
+    print_verification(proof, console)
+    proof.expect_success()
 
 
 def _builder(name: str, engine: Engine, console: Console) -> ClassicBuilder | BuildxBuilder:
@@ -142,17 +168,16 @@ def _secrets(command: BuildCommand) -> tuple[BuildSecret, ...]:
     found = []
     for text in command.secrets:
         name, _, file = text.partition("=")
-        if not name.isidentifier() or not Path(file).is_file():
-            raise UsageError(f"--secret {name}: write ID=FILE, with a file that exists")
+        if not _SECRET_ID.fullmatch(name) or not Path(file).is_file():
+            # What was written may be the secret itself.
+            raise UsageError("--secret: write ID=FILE, with a file that exists")
         found.append(BuildSecret(name, Path(file)))
     return tuple(found)
 
 
-def _tell(built: Built, command: BuildCommand, console: Console) -> None:
-    console.print(
-        f"laid out in {built.layout_s:.1f} s, built in {built.build_s:.1f} s", highlight=False, markup=False
-    )
-    console.print(f"next: azcp-kit generate mpijob --set image={command.tag}", highlight=False, markup=False)
+def _tell(built: Built, console: Console) -> None:
+    times = f"laid out in {built.layout_s:.1f} s, built in {built.build_s:.1f} s"
+    console.print(times, highlight=False, markup=False)
 
 
 def _facts(base: str, facts_file: Path | None) -> ImageFacts:
@@ -171,7 +196,7 @@ def _choice(option: str, kind: type[_Choice], text: str) -> _Choice:
 
 
 def _arch(platform: str) -> str:
-    system, _, arch = platform.strip().rpartition("/")
-    if system not in ("", "linux") or arch not in _ARCHES:
+    arch = _PLATFORMS.get(platform.strip())
+    if arch is None:
         raise UsageError(f"--platform {platform}: only linux/amd64 and linux/arm64 are known")
     return arch

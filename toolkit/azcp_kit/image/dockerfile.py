@@ -6,8 +6,10 @@ import re
 from typing import Final
 
 from azcp_runtime.contract import UsageError
+from azcp_runtime.contract.image import PREFIX
 
 from azcp_kit.image.plan import InjectPlan
+from azcp_kit.inspect.detect_parent import ABSENT, AS_MADE
 from azcp_kit.inspect.facts import ImageFacts
 from azcp_kit.render import render
 
@@ -45,6 +47,7 @@ def dockerfile(plan: InjectPlan, facts: ImageFacts) -> str:
         rdma=plan.rdma.value,
         packages=plan.packages,
         lacking=plan.lacking,
+        folder="" if facts.parent in (ABSENT, AS_MADE) else PREFIX.lstrip("/"),
         own_sources=own_sources(facts.packages.sources) if plan.packages else "",
         user_before=user_to_restore(plan.user) if plan.packages else "",
         mounts="".join(f"--mount=type=secret,id={name} " for name in plan.secrets),

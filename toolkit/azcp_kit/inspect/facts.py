@@ -213,5 +213,8 @@ class ImageFacts:
     ssh: Ssh
     verbs: Verbs
     gpu: Gpu
+    parent: str
+    """What /opt is: by its owner and mode, a COPY to / keeps them or does not."""
+
     is_injected: bool
     """Whether the tree below /opt/azcp is there already."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tarfile
 from collections import deque
 from dataclasses import dataclass
 from enum import Enum
@@ -48,6 +49,10 @@ class ImageFiles(Protocol):
 
     def read(self, path: str, limit_bytes: int) -> bytes:
         """The first `limit_bytes` bytes of a regular file."""
+        ...
+
+    def header(self, path: str) -> tarfile.TarInfo | None:
+        """Owner, mode and kind of what is there, a link not followed."""
         ...
 
     def names(self, path: str) -> tuple[str, ...]:

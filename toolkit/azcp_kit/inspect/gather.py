@@ -10,6 +10,7 @@ from azcp_kit.inspect.detect_gpu import detect_gpu
 from azcp_kit.inspect.detect_leaks import detect_leaks
 from azcp_kit.inspect.detect_libc import detect_lacking, detect_libc
 from azcp_kit.inspect.detect_mpi import detect_mpis
+from azcp_kit.inspect.detect_parent import PARENT, describe_parent
 from azcp_kit.inspect.detect_python import detect_pythons
 from azcp_kit.inspect.detect_ssh import detect_ssh
 from azcp_kit.inspect.detect_system import detect_packages, detect_shells, detect_system
@@ -61,5 +62,6 @@ def gather(image: StoredImage, files: ImageFiles) -> ImageFacts:
         ssh=detect_ssh(tree, config.env),
         verbs=detect_verbs(libraries, config.env),
         gpu=detect_gpu(libraries, config.env),
+        parent=describe_parent(files.header(PARENT)),
         is_injected=tree.exists(MANIFEST),
     )

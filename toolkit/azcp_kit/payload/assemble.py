@@ -74,7 +74,7 @@ def assemble(recipe: Recipe, vendor: Path, own: Path) -> tuple[Component, ...]:
     if recipe.with_mpi:
         files = list(elf_files(stand / "openmpi"))
         set_run_paths(files, [stand / folder for folder in _LIBRARY_FOLDERS])
-    set_run_paths(elf_files(stand / "lib"), [stand / "platform"])
+    set_run_paths(elf_files(stand / "lib"), [stand / "openmpi/lib", stand / "platform"])
     interpreter = stand / "python/bin/python3"
     compile_modules(stand, paths.PREFIX, interpreter, version)
     settle(vendor)
