@@ -100,6 +100,8 @@ def mpi_environment(
         "PMIX_MCA_mca_base_param_files": os.devnull,
         # Not as orte_tmpdir_base: mpirun would force its own node's folder on the others.
         "TMPDIR": str(state),
+        # mpirun looks for a program that was given without its folder there.
+        "PATH": f"{BIN}:{env.get('PATH') or os.defpath}",
         # UCX writes its warnings to standard output otherwise, where the summary is.
         "UCX_LOG_FILE": "stderr",
         # The remote-shell launcher wants to know one, and adds shell text for any but this. It is not run.

@@ -154,8 +154,8 @@ def test_buildx_is_told_platforms_names_and_where_secrets_are() -> None:
         "build",
         "--progress=plain",
         "--platform=linux/amd64,linux/arm64",
-        "--tag=team/out:1",
         "--iidfile=/work/id",
+        "--tag=team/out:1",
         "--push",
         "--build-arg=HTTPS_PROXY",
         "--secret=id=token,src=/run/user/token",
@@ -176,7 +176,7 @@ for word; do
     case $word in --iidfile=*) printf 'sha256:1' >"${word#--iidfile=}" ;; esac
 done >"$0.argv"
 printenv HTTPS_PROXY >"$0.env"
-[ ! -e "$0.fails" ] || { printf '#7 ERROR: \\033[31mover http://me:hunter2@proxy.example\\n'; exit 3; }
+[ "$2" = version ] || [ ! -e "$0.fails" ] || { printf '#7 ERROR: \\033[31mover http://me:hunter2@proxy.example\\n'; exit 3; }
 """
 
 

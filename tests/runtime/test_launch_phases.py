@@ -28,7 +28,7 @@ def test_the_hostfile_has_addresses_in_the_order_of_the_ranks() -> None:
 def test_one_rank_of_azcp_distribute_runs_on_each_node() -> None:
     arguments = distribute_arguments(NODES, ["/s", "/d"], {"PATH": "/bin"})
     assert arguments == [
-        *("-np", "2", "--hostfile", "/run/azcp/hostfile", "--map-by", "ppr:1:node"),
+        *("--quiet", "-np", "2", "--hostfile", "/run/azcp/hostfile", "--map-by", "ppr:1:node"),
         *("/opt/azcp/bin/azcp-distribute", "/s", "/d"),
     ]
 

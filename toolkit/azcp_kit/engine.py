@@ -64,6 +64,16 @@ class Engine:
             history = self.client.api.history(image.identity.id)  # type: ignore[no-untyped-call]
         return tuple((str(step.get("CreatedBy") or ""), int(step.get("Size") or 0)) for step in history)
 
+    def tag(self, image_id: str, name: str) -> None:
+        """Give an image a name.
+
+        Raises:
+            PreflightError: the engine refuses.
+        """
+        repository, tag = parse_repository_tag(name)
+        with errors_told(f"{shown(name)} cannot be named"):
+            self.client.api.tag(image_id, repository, tag or "latest")
+
     @contextmanager
     def probe(self, image: StoredImage) -> Iterator[ContainerFiles]:
         """The image's files, through a container that is never started and does not outlive the block."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
 
-from azcp_runtime.contract import InterruptedRunError
+from azcp_runtime.contract import ExitCode, InterruptedRunError, UsageError
 from azcp_runtime.contract.image import ENV_SSH_PORT, SSH_PORT
 from azcp_runtime.launch.arguments import Parser, port_number, seconds
 from azcp_runtime.launch.hosts import InFile, Listed, check_distinct, find_hosts
@@ -68,11 +68,31 @@ def main(argv: Sequence[str]) -> int:
     env[ENV_SSH_PORT] = str(launch.port)
     count = len(nodes.addresses)
     distribute = [*launch.distribute, *expectation(launch.distribute, count)]
-    code = run_mpirun(distribute_arguments(nodes, distribute, env), env, reads_stdin=False)
+    code = phase_one_code(run_mpirun(distribute_arguments(nodes, distribute, env), env, reads_stdin=False))
     if code or not launch.words:
+        return code
+    if not is_whole(launch.distribute):
+        say(f"{launch.words[0]} is not started: --dry-run and --stage leave the data incomplete")
         return code
     say(f"{launch.words[0]} starts on {count} node{'s' if count > 1 else ''}")
     return run_steps(nodes, launch.port, launch.master_port, launch.words, say)
+
+
+def phase_one_code(code: int) -> int:
+    """What phase 1 ends with: azcp-distribute's own code, or 6 where mpirun lost a node and made one up."""
+    if code in set(ExitCode):
+        return code
+    say(
+        f"a node or its connection was lost (mpirun ended with {code}); look at the node named above; "
+        "whole files are kept, and the same command with --compare size goes on"
+    )
+    return ExitCode.BROADCAST
+
+
+def is_whole(distribute: Sequence[str]) -> bool:
+    """Whether azcp-distribute was asked to put the data in place, and not to stop before it has."""
+    options = parse_options(distribute)
+    return not options.dry_run and options.stage == "all"
 
 
 def _stopped(number: int, _frame: FrameType | None) -> NoReturn:
@@ -94,6 +114,8 @@ def parse_launch(argv: Sequence[str], env: Mapping[str, str]) -> Launch:
     words = list(argv)
     cut = words.index("--") if "--" in words else len(words)
     own, rest = _parser(env).parse_known_args(words[:cut])
+    if own.hosts is not None and own.hostfile is not None:
+        raise UsageError("--hosts and --hostfile both name the nodes", remedy="give one of them")
     parse_options(rest)
     return Launch(own.hosts, own.hostfile, own.wait, own.port, own.master_port, rest, words[cut + 1 :])
 
@@ -106,6 +128,7 @@ def _meet(launch: Launch, state: Path, env: Mapping[str, str]) -> Nodes:
         nodes = Nodes(wait_for(Wish(hosts, launch.port, launch.wait_s), network, say), hostfile)
         check_distinct(nodes.addresses)
     else:
+        say("this node alone: neither --hosts nor --hostfile names others")
         nodes = Nodes({ALONE: "127.0.0.1"}, hostfile)
     write_private(hostfile, hostfile_text(nodes).encode("ascii"))
     return nodes

@@ -39,7 +39,7 @@ def hostfile_text(nodes: Nodes) -> str:
 def distribute_arguments(nodes: Nodes, distribute: Sequence[str], env: Mapping[str, str]) -> list[str]:
     """Phase 1, for mpirun: azcp-distribute once per node, the launcher's credentials and options by name."""
     count = str(len(nodes.addresses))
-    everywhere = ["-np", count, "--hostfile", str(nodes.hostfile), "--map-by", "ppr:1:node"]
+    everywhere = ["--quiet", "-np", count, "--hostfile", str(nodes.hostfile), "--map-by", "ppr:1:node"]
     exported = [word for name in handed_names(env) for word in ("-x", name)]
     return [*everywhere, *exported, *command("azcp-distribute", distribute)]
 

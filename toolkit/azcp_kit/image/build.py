@@ -75,7 +75,7 @@ class Builder(Protocol):
     """An engine that turns a context into an image."""
 
     def build(self, context: Path, request: BuildRequest, plan: InjectPlan) -> str:
-        """Build and tag; the image's id."""
+        """Build; the image's id. One platform has no name so far."""
 
 
 def build_image(request: BuildRequest, builder: Builder) -> Built:

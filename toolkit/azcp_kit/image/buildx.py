@@ -45,6 +45,10 @@ class BuildxBuilder:
         docker = shutil.which("docker")
         if docker is None:
             raise PreflightError("the docker command is not installed", remedy="use --engine docker")
+        if subprocess.run([docker, "buildx", "version"], capture_output=True, check=False).returncode:  # noqa: S603 - an argument list
+            raise PreflightError(
+                "docker has no buildx plugin", remedy="install it, or use --engine docker for one platform"
+            )
         with tempfile.TemporaryDirectory() as work, self._console.status("docker buildx build") as status:
             id_file = Path(work, "id")
             argv = [docker, *buildx_arguments(request, plan, id_file), str(context)]
@@ -58,7 +62,7 @@ class BuildxBuilder:
                     last.append(line.rstrip())
                     status.update(shown(line.strip(), 100))
             if process.returncode != 0:
-                raise step_failed(f"docker buildx ended with {process.returncode}", last)
+                raise step_failed(f"docker buildx ended with {process.returncode}", last, plan.builder)
             return id_file.read_text(encoding="ascii").strip()
 
 
@@ -70,9 +74,9 @@ def buildx_arguments(request: BuildRequest, plan: InjectPlan, id_file: Path) -> 
         "build",
         "--progress=plain",
         f"--platform={platforms}",
-        f"--tag={request.tag}",
         f"--iidfile={id_file}",
-        "--push" if len(plan.arches) > 1 else "--load",
+        # One platform gets its name after the proof.
+        *([f"--tag={request.tag}", "--push"] if len(plan.arches) > 1 else ["--load"]),
         *(f"--build-arg={name}" for name in build_arguments(request.env)),
         *(f"--secret={_fields(f'id={each.id}', f'src={each.file}')}" for each in request.secrets),
     ]

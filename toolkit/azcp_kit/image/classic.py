@@ -38,7 +38,7 @@ class ClassicBuilder:
         self._console = console
 
     def build(self, context: Path, request: BuildRequest, plan: InjectPlan) -> str:
-        """Build and tag; the image's id.
+        """Build; the image's id, which has no name so far.
 
         Raises:
             UsageError: the builder cannot do it.
@@ -56,17 +56,16 @@ class ClassicBuilder:
                 answers = self._engine.client.api.build(
                     fileobj=file,
                     custom_context=True,
-                    tag=request.tag,
                     platform=None,
                     rm=True,
                     forcerm=True,
                     decode=True,
                     buildargs=build_arguments(request.env),
                 )
-                return _follow(answers, status)
+                return _follow(answers, status, plan.builder)
 
 
-def _follow(answers: Iterable[dict[str, Any]], status: Status) -> str:
+def _follow(answers: Iterable[dict[str, Any]], status: Status, builder: str) -> str:
     """Show each step; the id that the last answer tells.
 
     docker-py does not raise when a RUN fails: the stream then holds an error and ends well.
@@ -74,7 +73,7 @@ def _follow(answers: Iterable[dict[str, Any]], status: Status) -> str:
     image_id, last = "", deque[str](maxlen=_LAST_LINES)
     for line, answer in _lines(answers):
         if "error" in answer:
-            raise step_failed(str(answer["error"]), last)
+            raise step_failed(str(answer["error"]), last, builder)
         image_id = str(answer.get("aux", {}).get("ID", image_id))
         if line:
             last.append(line)
@@ -85,10 +84,11 @@ def _follow(answers: Iterable[dict[str, Any]], status: Status) -> str:
     return image_id
 
 
-def step_failed(error: str, last: Iterable[str]) -> PreflightError:
+def step_failed(error: str, last: Iterable[str], builder: str = "") -> PreflightError:
     """A failed step with its last lines, made fit for a terminal and without credentials of proxies."""
     text = "".join(f"\n    {_tellable(line)}" for line in last)
-    return PreflightError(f"the build failed: {_tellable(error)}{text}")
+    hint = f"\n    stages are built on {builder}: --builder names another image with apt" if builder else ""
+    return PreflightError(f"the build failed: {_tellable(error)}{text}{hint}")
 
 
 def _tellable(line: str) -> str:

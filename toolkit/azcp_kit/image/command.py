@@ -19,7 +19,7 @@ from azcp_kit.image.build import BuildRequest, BuildSecret, Built, build_image
 from azcp_kit.image.buildx import BuildxBuilder
 from azcp_kit.image.classic import ClassicBuilder
 from azcp_kit.image.context import Supplies, lay_out
-from azcp_kit.image.dockerfile import dockerfile
+from azcp_kit.image.dockerfile import check_reference, dockerfile
 from azcp_kit.image.plan import DEFAULT_BUILDER, Mpi, Rdma, Ssh, Wishes, plan_injection
 from azcp_kit.image.push import push_image
 from azcp_kit.inspect.facts import ImageFacts
@@ -120,6 +120,8 @@ def run_build(command: BuildCommand, *, quiet: bool) -> str:
         AzcpError: the build failed, or the proof did.
     """
     console = Console(stderr=True, quiet=quiet)
+    check_reference("--tag", command.tag)
+    budget_bytes = parse_size(command.budget) if command.budget else None
     secrets = _secrets(command)
     request = BuildRequest(
         base=command.base,
@@ -138,19 +140,21 @@ def run_build(command: BuildCommand, *, quiet: bool) -> str:
         if len(built.plan.arches) > 1:
             log.warning("pushed unproven: pull each platform and give it to azcp-kit verify")
         else:
-            _prove(engine, command, console)
+            if command.verify:
+                _prove(engine, built.image_id, command.base, budget_bytes, console)
+            engine.tag(built.image_id, command.tag)
             if command.push:
                 push_image(engine, command.tag, console)
-    log.info("next: azcp-kit generate mpijob --set image=%s", shlex.quote(command.tag))
+    if not command.push:
+        log.info("next: docker push %s", shlex.quote(command.tag))
     return built.image_id
 
 
-def _prove(engine: Engine, command: BuildCommand, console: Console) -> None:
-    if not command.verify:
-        return
-    budget_bytes = parse_size(command.budget) if command.budget else None
-    proof = verify_image(engine, command.tag, command.base, budget_bytes)
+def _prove(engine: Engine, image_id: str, base: str, budget_bytes: int | None, console: Console) -> None:
+    proof = verify_image(engine, image_id, base, budget_bytes)
     print_verification(proof, console)
+    if proof.failed:
+        log.warning("the image is kept as %s and gets no name", image_id)
     proof.expect_success()
 
 

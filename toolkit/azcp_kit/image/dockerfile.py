@@ -12,6 +12,7 @@ from azcp_kit.image.plan import InjectPlan
 from azcp_kit.inspect.detect_parent import ABSENT, AS_MADE
 from azcp_kit.inspect.facts import ImageFacts
 from azcp_kit.render import render
+from azcp_kit.shown import shown
 
 # distribution/reference: domain, path, tag, digest; what is no reference cannot stand in a FROM line.
 _REFERENCE: Final = re.compile(
@@ -36,8 +37,12 @@ def dockerfile(plan: InjectPlan, facts: ImageFacts) -> str:
     Raises:
         UsageError: a name is no image reference, or the base's user cannot be restored.
     """
-    for reference in (plan.base, plan.builder, plan.mpi_image):
-        _check_reference(reference)
+    for option, reference in (
+        ("--base", plan.base),
+        ("--builder", plan.builder),
+        ("--mpi-image", plan.mpi_image),
+    ):
+        check_reference(option, reference)
     return render(
         "image/Dockerfile.j2",
         base=plan.base,
@@ -85,8 +90,14 @@ def own_sources(files: tuple[str, ...]) -> str:
     )
 
 
-def _check_reference(reference: str) -> None:
+def check_reference(option: str, reference: str) -> None:
+    """Refuse what no engine would take as a name.
+
+    Raises:
+        UsageError: it is no image reference.
+    """
     if reference and not _REFERENCE.fullmatch(reference):
         raise UsageError(
-            f"{reference!r} is no image reference", remedy="write [HOST/]NAME[:TAG][@sha256:DIGEST]"
+            f"{option} {shown(reference)} is no image reference",
+            remedy="write [HOST/]NAME[:TAG], the name in lower case",
         )

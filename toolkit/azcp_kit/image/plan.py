@@ -199,7 +199,9 @@ def _refuse_contradictions(facts: ImageFacts, wishes: Wishes, packages: tuple[st
         if is_wrong
     ]
     if problems:
-        raise UsageError("; ".join(problems), remedy="azcp-kit inspect tells what the base has")
+        about_the_base = any("the base" in problem for problem in problems)
+        remedy = "azcp-kit inspect tells what the base has" if about_the_base else ""
+        raise UsageError("; ".join(problems), remedy=remedy)
 
 
 def _archive(name: str, wish: str) -> Archive:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from azcp_runtime.contract import PreflightError
+from azcp_runtime.contract.image import MANIFEST
 
 from azcp_kit.inspect.detect_libc import LOADERS
 from azcp_kit.inspect.facts import ImageFacts, LibcKind
@@ -39,7 +40,11 @@ def refusals(
     facts: ImageFacts, *, arch: str = "", minimum_glibc: tuple[int, int] = MINIMUM_GLIBC
 ) -> tuple[PreflightError, ...]:
     """Every reason against the base, the one that the others may follow from first."""
-    return (*_platform_reasons(facts, arch), *_libc_reasons(facts, minimum_glibc))
+    return (
+        *_platform_reasons(facts, arch),
+        *_libc_reasons(facts, minimum_glibc),
+        *_injected_reasons(facts),
+    )
 
 
 def _platform_reasons(facts: ImageFacts, arch: str) -> Iterator[PreflightError]:
@@ -61,6 +66,15 @@ def _platform_reasons(facts: ImageFacts, arch: str) -> Iterator[PreflightError]:
         yield PreflightError(
             f"it is for {shown(claimed)}, and {shown(arch)} is asked for",
             remedy=f"pull it for linux/{shown(arch)}, or ask for what it is",
+        )
+
+
+def _injected_reasons(facts: ImageFacts) -> Iterator[PreflightError]:
+    if facts.is_injected:
+        yield PreflightError(
+            f"it holds {MANIFEST} already",
+            cause="an earlier injection, which a second one would only cover",
+            remedy="inject into the image that it was made from",
         )
 
 

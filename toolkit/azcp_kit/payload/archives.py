@@ -23,6 +23,7 @@ from azcp_kit.payload.pins import Archive
 log = logging.getLogger(__name__)
 
 _PIECE_BYTES: Final = 1 << 20
+_WITHOUT: Final = {"rdma-core": "; or do without RDMA: --rdma none"}
 _TIMEOUT_S: Final = 60.0
 _MOST_BYTES: Final = 2 << 30
 _NAME_CHARACTERS: Final = 100
@@ -68,7 +69,8 @@ def fetch(archive: Archive, target: Path) -> None:
             error.close()  # it is the answer too, with its connection
         raise DownloadError(
             f"{archive.name} {archive.version} cannot be downloaded from {archive.shown_location}: {error}",
-            remedy=f"download it elsewhere and name the file: --{archive.name} PATH@sha256:DIGEST",
+            remedy=f"download it elsewhere and name the file: --{archive.name} PATH@sha256:DIGEST"
+            f"{_WITHOUT.get(archive.name, '')}",
         ) from error
 
 
