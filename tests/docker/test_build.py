@@ -159,9 +159,34 @@ def test_the_manifest_tells_every_component_with_its_digest(
 
 def test_a_base_whose_opt_belongs_to_somebody_keeps_it(docker: DockerClient, bases: Bases, tag: str) -> None:
     lines = f"FROM {bases('debian12')}\nRUN chown 1000:1000 /opt && chmod 775 /opt\n"
-    base, _ = docker.images.build(fileobj=io.BytesIO(lines.encode()), tag="azcp-kit-lab/opt:1", rm=True)
+    docker.images.build(fileobj=io.BytesIO(lines.encode()), tag="azcp-kit-lab/opt:1", rm=True)
     try:
         done = build("azcp-kit-lab/opt:1", tag, "--rdma", "none")
         assert done.returncode == 0, done.stderr
     finally:
-        docker.images.remove(str(base.id), force=True)
+        docker.images.remove("azcp-kit-lab/opt:1")
+
+
+def test_an_image_that_fails_the_proof_gets_no_name(docker: DockerClient, bases: Bases, tag: str) -> None:
+    done = build(bases("debian12"), tag, "--rdma", "none", "--budget", "1MiB")
+    assert (done.returncode, done.stdout) == (ExitCode.VERIFY, "")
+    assert re.search(r"the image is kept as sha256:[0-9a-f]{64} and gets no name", done.stderr)
+    assert docker.images.list(tag) == []
+
+
+@pytest.mark.parametrize(
+    "options", [["--budget", "much"], ["--platform", "linux/s390x"], ["--secret", "hunter2"]]
+)
+def test_a_wrong_option_is_told_before_anything_is_built(bases: Bases, tag: str, options: list[str]) -> None:
+    done = build(bases("debian12"), tag, *options)
+    assert (done.returncode, done.stdout) == (ExitCode.USAGE, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert "hunter2" not in done.stderr
+
+
+def test_an_injected_image_is_no_base(docker: DockerClient, bases: Bases, tag: str) -> None:
+    assert build(bases("debian12"), tag, "--rdma", "none", "--no-verify").returncode == 0
+    done = build(tag, f"{tag}-twice", "--rdma", "none")
+    assert done.returncode == ExitCode.PREFLIGHT
+    assert "it holds /opt/azcp/manifest.json already" in done.stderr
+    assert docker.images.list(f"{tag}-twice") == []
