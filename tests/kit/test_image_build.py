@@ -176,7 +176,10 @@ for word; do
     case $word in --iidfile=*) printf 'sha256:1' >"${word#--iidfile=}" ;; esac
 done >"$0.argv"
 printenv HTTPS_PROXY >"$0.env"
-[ "$2" = version ] || [ ! -e "$0.fails" ] || { printf '#7 ERROR: \\033[31mover http://me:hunter2@proxy.example\\n'; exit 3; }
+[ "$2" = version ] || [ ! -e "$0.fails" ] || {
+    printf '#7 ERROR: \\033[31mover http://me:hunter2@proxy.example\\n'
+    exit 3
+}
 """
 
 

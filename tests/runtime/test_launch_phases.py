@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from azcp_runtime.contract import UsageError
-from azcp_runtime.launch.command import parse_launch
+from azcp_runtime.launch.command import is_whole, parse_launch, phase_one_code, without_secret
 from azcp_runtime.launch.orted import daemon_environment
 from azcp_runtime.launch.phases import (
     Nodes,
@@ -31,6 +31,27 @@ def test_one_rank_of_azcp_distribute_runs_on_each_node() -> None:
         *("--quiet", "-np", "2", "--hostfile", "/run/azcp/hostfile", "--map-by", "ppr:1:node"),
         *("/opt/azcp/bin/azcp-distribute", "/s", "/d"),
     ]
+
+
+def test_a_sas_of_the_source_goes_to_the_environment() -> None:
+    env: dict[str, str] = {}
+    address = "https://a.blob.core.windows.net/c/p/"
+    launch = without_secret(
+        parse_launch([f"{address}?sv=1&sig=s3cret", "/d", "--verify", "--", "x"], {}), env
+    )
+    assert list(launch.distribute) == [address, "/d", "--verify"]
+    assert env == {"AZCP_SAS": "sv=1&sig=s3cret"}
+
+
+@pytest.mark.parametrize(("code", "told"), [(0, 0), (3, 3), (75, 75), (205, 6), (137, 6), (255, 6)])
+def test_a_code_that_is_not_ours_means_a_lost_node(code: int, told: int) -> None:
+    assert phase_one_code(code) == told
+
+
+@pytest.mark.parametrize("option", [["--dry-run"], ["--stage", "list"]])
+def test_a_command_waits_for_data_that_is_whole(option: list[str]) -> None:
+    assert not is_whole(["/s", "/d", *option])
+    assert is_whole(["/s", "/d"])
 
 
 def test_no_secret_is_on_a_command_line() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,22 @@ def test_a_home_folder_is_looked_into(tmp_path: Path) -> None:
 def test_our_own_copies_are_found_where_no_mount_is_named(tmp_path: Path) -> None:
     copied = copy_keys(find_keys({}, None, str(make_keys(tmp_path / "mount"))), tmp_path)
     assert find_keys({}, tmp_path) == copied
+
+
+def test_the_pairs_of_a_folder_may_be_several(tmp_path: Path) -> None:
+    chosen, other = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
+    (tmp_path / "id_ed25519").write_bytes(chosen.export_private_key())
+    (tmp_path / "id_rsa").write_bytes(other.export_private_key())
+    (tmp_path / "id_rsa.pub").write_bytes(other.export_public_key())
+    found = find_keys({}, None, str(tmp_path)).authorized.splitlines()
+    assert found == [key.export_public_key().strip() for key in (other, chosen)]
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, lambda path: path.symlink_to(path)])
+def test_what_is_no_file_is_no_key(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / "id_ed25519")
+    with pytest.raises(PreflightError, match="there is no ssh key in"):
+        find_keys({}, None, str(tmp_path))
 
 
 def test_copies_are_for_our_eyes_only(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_another_key_is_refused_by_the_caller_and_by_the_server(there: Node, tmp
 def test_a_key_that_the_node_does_not_list_is_told_as_such(tmp_path: Path) -> None:
     keys = make_keys(tmp_path / "keys")
     other = asyncssh.generate_private_key("ssh-ed25519").export_public_key()
-    (keys / "ssh-publickey").write_bytes(other)
+    (keys / "authorized_keys").write_bytes(other)
     with (
         node(tmp_path / "node", keys) as there,
         pytest.raises(RefusedError, match="does not take the job's key"),
@@ -217,7 +217,7 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path, there: Node) -> None:
     keys = copy_keys(find_keys({}, None, str(there.keys)), tmp_path)
     service = Service(keys, Surroundings({}, "/"), LOCAL, there.port)
     with pytest.raises(PreflightError, match=f"cannot listen on port {there.port}"):
-        asyncio.run(serve(service))
+        asyncio.run(serve(service, lambda: pytest.fail("it never served")))
 
 
 def test_a_node_that_is_not_there_is_named(there: Node) -> None:

@@ -17,10 +17,17 @@ def test_the_named_folder_is_made_for_us_alone(tmp_path: Path) -> None:
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
-def test_a_folder_of_ours_that_is_open_to_others_is_closed(tmp_path: Path) -> None:
+def test_a_folder_that_others_may_enter_keeps_its_mode_and_gets_one_of_our_own(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
-    assert state_dir({"AZCP_STATE_DIR": str(tmp_path)}) == tmp_path
-    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
+    state = state_dir({"AZCP_STATE_DIR": str(tmp_path)})
+    assert state.parent == tmp_path
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (tmp_path, state)] == [0o777, 0o700]
+
+
+def test_a_damaged_memory_is_told(tmp_path: Path) -> None:
+    (tmp_path / "container.json").touch()
+    with pytest.raises(PreflightError, match=r"container.json is damaged"):
+        recall(tmp_path, "container.json")
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:

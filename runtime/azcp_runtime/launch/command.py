@@ -7,12 +7,12 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
 
-from azcp_runtime.contract import ExitCode, InterruptedRunError, UsageError
+from azcp_runtime.contract import ENV_SAS, ExitCode, InterruptedRunError, UsageError
 from azcp_runtime.contract.image import ENV_SSH_PORT, SSH_PORT
 from azcp_runtime.launch.arguments import Parser, port_number, seconds
 from azcp_runtime.launch.hosts import InFile, Listed, check_distinct, find_hosts
@@ -60,7 +60,7 @@ def remember_launcher() -> None:
 def main(argv: Sequence[str]) -> int:
     """Both phases; phase 1's exit code where it fails, else that of the user's command."""
     env = dict(os.environ)
-    launch = parse_launch(argv, env)
+    launch = without_secret(parse_launch(argv, env), env)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _stopped)
     state = state_dir(env)
@@ -76,6 +76,17 @@ def main(argv: Sequence[str]) -> int:
         return code
     say(f"{launch.words[0]} starts on {count} node{'s' if count > 1 else ''}")
     return run_steps(nodes, launch.port, launch.master_port, launch.words, say)
+
+
+def without_secret(launch: Launch, env: dict[str, str]) -> Launch:
+    """The same with a SAS of SOURCE in the environment: on a command line every user of a node reads it."""
+    source = parse_options(launch.distribute).source
+    address, _, query = source.partition("?")
+    if not address.startswith(("http://", "https://")) or not query:
+        return launch
+    env[ENV_SAS] = query
+    distribute = [address if word == source else word for word in launch.distribute]
+    return replace(launch, distribute=distribute)
 
 
 def phase_one_code(code: int) -> int:

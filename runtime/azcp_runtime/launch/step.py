@@ -43,10 +43,9 @@ def become_command(argv: Sequence[str]) -> NoReturn:
     env = step_environment(node, place)
     try:
         os.chdir(node.cwd)
-    except OSError as error:
-        raise PreflightError(
-            f"the working directory {node.cwd} cannot be entered: {error.strerror}"
-        ) from error
+    except OSError as error:  # Docker enters it as root, before it takes the container's uid on
+        print(f"azcp-step: {node.cwd} cannot be entered ({error.strerror}), / it is", file=sys.stderr)
+        os.chdir("/")
     # execvpe searches PATH as it is here, and it must be the container's.
     os.environ["PATH"] = env.get("PATH", _USUAL_PATH)
     sys.stdout.flush()

@@ -136,7 +136,12 @@ async def connect(peer: Peer, keys: JobKeys, timeout_s: float) -> asyncssh.SSHCl
     authority = key.convert_to_public()
     # asyncssh asks for the local user's name too, which a uid without a passwd entry does not have.
     os.environ.setdefault("USER", peer.user)
-    known = asyncssh.import_known_hosts(keys.known_hosts.decode("utf-8", "replace"))
+    try:
+        known = asyncssh.import_known_hosts(keys.known_hosts.decode("utf-8", "replace"))
+    except ValueError as error:
+        raise PreflightError(
+            f"known_hosts in {keys.folder} cannot be used: {error}", remedy="mend it, or leave it out"
+        ) from error
 
     def trusted(host: str, address: str, port: int | None) -> tuple[Sequence[asyncssh.SSHKey], ...]:
         keys_of_host, authorities, revoked = known.match(host, address, port)[:3]

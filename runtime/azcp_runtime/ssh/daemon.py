@@ -18,28 +18,38 @@ from azcp_runtime.ssh.state import CONTAINER, Surroundings, here, recall, rememb
 
 
 def remember_container() -> None:
-    """Keep what the container was started with, before it is scrubbed."""
-    remember(state_dir(os.environ), CONTAINER, here())
+    """Keep what this process was started with, before it is scrubbed.
+
+    Under its own name until it serves: a second azcp-sshd that does not get that far, such as one
+    typed by mistake in a running container, changes nothing for the commands of the first.
+    """
+    remember(state_dir(os.environ), _starting(), here())
 
 
 def main(argv: Sequence[str]) -> int:
     """Serve until SIGTERM; the exit code."""
-    options = _parser().parse_args(argv)
     state = state_dir(os.environ)
-    found = recall(state, CONTAINER) or here()
+    found = recall(state, _starting()) or here()
+    (state / _starting()).unlink(missing_ok=True)
+    options = _parser().parse_args(argv)
     container = Surroundings(found.env, found.cwd, options.port)
     # The mount, not the copies of an earlier start: a restarted container may have a new Secret.
     keys = copy_keys(find_keys(found.env, None, options.keys), state)
-    remember(state, CONTAINER, container)
     fork_if_first()
     if ssh_kind() != "bundled":
         from azcp_runtime.ssh.openssh import become_sshd
 
+        remember(state, CONTAINER, container)
         become_sshd(keys, state, options.listen, options.port)
     from azcp_runtime.ssh.server import Service, serve
 
-    asyncio.run(serve(Service(keys, container, options.listen, options.port)))
+    service = Service(keys, container, options.listen, options.port)
+    asyncio.run(serve(service, lambda: remember(state, CONTAINER, container)))
     return 0
+
+
+def _starting() -> str:
+    return f"starting-{os.getpid()}.json"
 
 
 def ssh_kind(settings: Path = Path(IMAGE_SETTINGS)) -> str:

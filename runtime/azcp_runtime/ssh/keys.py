@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -149,21 +149,25 @@ def _required(folder: Path) -> JobKeys:
 
 def _read_folder(folder: Path) -> JobKeys | None:
     private = _first(folder, ("id", *_PRIVATE))
-    public = b"".join(_first(folder, (name,)) for name in (_AUTHORIZED, *_PUBLIC))
+    listed = _first(folder, (_AUTHORIZED,))
+    public = listed or b"".join(_first(folder, (name,)) for name in _PUBLIC)
     if not private and not public:
         return None
-    known = _first(folder, (_KNOWN,))
-    keys = JobKeys(folder, private, public, known)
-    if public:
+    keys = JobKeys(folder, private, public, _first(folder, (_KNOWN,)))
+    if listed or not private:
         return keys
-    return JobKeys(folder, private, parse_private(keys).export_public_key(), known)
+    # Whatever public halves lie beside it, of several pairs perhaps: who has the private key may come in.
+    own = parse_private(keys).export_public_key()
+    return keys if own.split()[1] in public.split() else replace(keys, authorized=public + own)
 
 
 def _first(folder: Path, names: tuple[str, ...]) -> bytes:
     for name in names:
         try:
             content = (folder / name).read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
+        except PermissionError:
+            raise
+        except OSError:  # not there, or a folder or a circle of links: no file that could hold a key
             continue
         if content.strip():
             # Secrets written by hand lack the last line's end or carry a carriage return.

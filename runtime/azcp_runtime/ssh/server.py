@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -77,8 +78,12 @@ def peer_name(connection: asyncssh.SSHServerConnection) -> str:
     return f"{host}:{port}"
 
 
-async def serve(service: Service) -> None:
+async def serve(service: Service, ready: Callable[[], None]) -> None:
     """Answer until SIGTERM or SIGINT; children that are left are ended then.
+
+    Args:
+        service: what is offered.
+        ready: called once the port is ours.
 
     Raises:
         PreflightError: the address cannot be listened on, or authorized_keys holds no key.
@@ -90,6 +95,7 @@ async def serve(service: Service) -> None:
     sessions: set[asyncio.Task[None]] = set()
     connections: set[asyncssh.SSHServerConnection] = set()
     acceptor = await _listen(service, sessions, connections)
+    ready()
     log(f"listening on port {acceptor.get_port()}")
     await stopped.wait()
     acceptor.close()

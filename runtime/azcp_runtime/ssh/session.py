@@ -96,7 +96,8 @@ async def run_command(process: Process, container: Surroundings) -> None:
 
 
 def _folder(cwd: str) -> str:
-    return cwd if os.path.isdir(cwd) else "/"
+    # Docker enters a WORKDIR as root before it takes the uid on; a process of that uid may not be able to.
+    return cwd if os.path.isdir(cwd) and os.access(cwd, os.X_OK) else "/"
 
 
 async def _until_over(process: Process, child: asyncio.subprocess.Process) -> str:

@@ -66,6 +66,10 @@ def recall(state: Path, *names: str) -> Surroundings | None:
             return Surroundings(**json.loads((state / name).read_bytes()))
         except FileNotFoundError:
             continue
+        except (ValueError, TypeError) as error:
+            raise PreflightError(
+                f"{state / name} is damaged: {error}", remedy="start azcp-sshd on that node again"
+            ) from error
     return None
 
 
@@ -112,7 +116,8 @@ def _own(folder: Path) -> Path:
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
         raise OSError(errno.EPERM, "it belongs to somebody else, or is a link")
     if stat.S_IMODE(found.st_mode) & 0o077:
-        folder.chmod(0o700)
+        # A mount that others use as well, or /tmp itself: its mode is not ours to change.
+        raise OSError(errno.EPERM, "others may enter it")
     probe = folder / f".probe.{os.getpid()}"
     probe.touch(0o600)
     probe.unlink()

@@ -7,7 +7,7 @@ import tempfile
 from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from azcp_runtime.contract import PreflightError, UsageError
 from rich.console import Console
@@ -50,8 +50,7 @@ class ClassicBuilder:
                 remedy="use --engine buildx for several",
             )
         with tempfile.TemporaryFile() as file, self._console.status("sending the context") as status:
-            write_tar(context, file)
-            file.seek(0)
+            _write(context, file)
             with errors_told("the engine cannot build"):
                 answers = self._engine.client.api.build(
                     fileobj=file,
@@ -63,6 +62,17 @@ class ClassicBuilder:
                     buildargs=build_arguments(request.env),
                 )
                 return _follow(answers, status, plan.builder)
+
+
+def _write(context: Path, file: IO[bytes]) -> None:
+    try:
+        write_tar(context, file)
+        file.seek(0)
+    except OSError as error:
+        raise PreflightError(
+            f"the context cannot be written: {error.strerror}",
+            remedy=f"make room in {tempfile.gettempdir()}, or name another folder in TMPDIR",
+        ) from error
 
 
 def _follow(answers: Iterable[dict[str, Any]], status: Status, builder: str) -> str:

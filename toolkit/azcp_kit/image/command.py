@@ -121,6 +121,8 @@ def run_build(command: BuildCommand, *, quiet: bool) -> str:
     """
     console = Console(stderr=True, quiet=quiet)
     check_reference("--tag", command.tag)
+    if command.tag == command.base:
+        raise UsageError("--tag is the base's own name", remedy="give the result a name of its own")
     budget_bytes = parse_size(command.budget) if command.budget else None
     secrets = _secrets(command)
     request = BuildRequest(

@@ -217,4 +217,4 @@ class ImageFacts:
     """What /opt is: by its owner and mode, a COPY to / keeps them or does not."""
 
     is_injected: bool
-    """Whether the tree below /opt/azcp is there already."""
+    """Whether there is an /opt/azcp already, ours or somebody's."""

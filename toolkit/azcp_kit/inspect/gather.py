@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from azcp_runtime.contract import PreflightError
-from azcp_runtime.contract.image import MANIFEST
+from azcp_runtime.contract.image import PREFIX
 
 from azcp_kit.inspect.detect_config import detect_account, detect_config
 from azcp_kit.inspect.detect_gpu import detect_gpu
@@ -63,5 +63,6 @@ def gather(image: StoredImage, files: ImageFiles) -> ImageFacts:
         verbs=detect_verbs(libraries, config.env),
         gpu=detect_gpu(libraries, config.env),
         parent=describe_parent(files.header(PARENT)),
-        is_injected=tree.exists(MANIFEST),
+        # Whatever it is: what lies there would be mixed with ours, and run as ours.
+        is_injected=files.entry(PREFIX) is not None,
     )

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from azcp_runtime.contract import PreflightError
-from azcp_runtime.contract.image import MANIFEST
+from azcp_runtime.contract.image import PREFIX
 
 from azcp_kit.inspect.detect_libc import LOADERS
+from azcp_kit.inspect.detect_parent import ABSENT, PARENT
 from azcp_kit.inspect.facts import ImageFacts, LibcKind
 from azcp_kit.shown import shown
 
@@ -70,10 +71,16 @@ def _platform_reasons(facts: ImageFacts, arch: str) -> Iterator[PreflightError]:
 
 
 def _injected_reasons(facts: ImageFacts) -> Iterator[PreflightError]:
+    if facts.parent != ABSENT and not facts.parent.startswith("a folder"):
+        yield PreflightError(
+            f"its {PARENT} is {facts.parent}",
+            cause="a COPY would replace it, or follow it to where programs do not expect us",
+            remedy=f"use a base whose {PARENT} is a folder, or has none",
+        )
     if facts.is_injected:
         yield PreflightError(
-            f"it holds {MANIFEST} already",
-            cause="an earlier injection, which a second one would only cover",
+            f"it has an {PREFIX} already",
+            cause="an earlier injection, or files that would be mixed with ours and run as ours",
             remedy="inject into the image that it was made from",
         )
 
