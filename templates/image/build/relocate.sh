@@ -6,7 +6,13 @@ prefix=$1
 cd "$prefix"
 rm -rf include share/doc share/man share/ucx/examples lib/pkgconfig lib/cmake
 find . \( -name '*.a' -o -name '*.la' \) -delete
-rm -f bin/mpicc bin/mpicxx bin/mpic++ bin/mpiCC bin/mpif* bin/opal_wrapper bin/osh* bin/shmem*
+# Compilers' wrappers, examples and tests of performance drag in libraries that a base may not have.
+for file in bin/*; do
+    case ${file##*/} in
+    mpirun | mpiexec | orterun | orted | prte | prted | prterun | ompi_info | ucx_info) ;;
+    *) rm -rf "$file" ;;
+    esac
+done
 
 find bin lib -type f | while read -r file; do
     # Only dynamic ELF files have a run path to set.
