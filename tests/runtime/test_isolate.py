@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,14 @@ def test_mpirun_runs_from_our_prefix_with_our_parameters_alone() -> None:
     assert env["OMPI_MCA_mca_base_param_files"] == MCA_PARAMS
     assert env["TMPDIR"] == str(STATE)
     assert is_clean(env)
+
+
+@pytest.mark.parametrize(("path", "told"), [("/usr/bin", "/usr/bin"), ("", os.defpath), (None, os.defpath)])
+def test_mpirun_finds_our_commands_and_has_a_path_where_the_base_has_none(
+    path: str | None, told: str
+) -> None:
+    env = {} if path is None else {"PATH": path}
+    assert mpi_environment(env, STATE, 0)["PATH"] == f"/opt/azcp/bin:{told}"
 
 
 def test_only_root_needs_a_leave_to_be_root() -> None:

@@ -63,6 +63,15 @@ def test_a_stop_is_passed_on_and_a_failure_after_it_is_resumable(
         assert process.wait(DEADLINE_S) == code
 
 
+def test_mpirun_is_told_to_end_when_its_launcher_is_killed(tmp_path: Path) -> None:
+    ready, told = tmp_path / "ready", tmp_path / "told"
+    script = f"trap 'touch {told}; exit 1' TERM; touch {ready}; while :; do sleep 0.05; done"
+    with started(tmp_path, script) as process:
+        wait_until(ready.exists, DEADLINE_S, "mpirun runs")
+        process.kill()
+        wait_until(told.exists, DEADLINE_S, "mpirun is told")
+
+
 def test_a_host_name_that_ends_open_mpi_is_refused_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -54,3 +56,13 @@ def test_the_container_is_asked_before_the_launcher(tmp_path: Path) -> None:
     assert recall(tmp_path, CONTAINER, LAUNCHER) == Surroundings({"A": "launcher"}, "/")
     remember(tmp_path, CONTAINER, Surroundings({"A": "container"}, "/"))
     assert recall(tmp_path, CONTAINER, LAUNCHER) == Surroundings({"A": "container"}, "/")
+
+
+def test_what_python_adds_to_its_own_environment_is_not_remembered() -> None:
+    program = (
+        "import os; from azcp_runtime.ssh.state import here; print(sorted(os.environ), sorted(here().env))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={"A": "1"}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "['A', 'LC_CTYPE'] ['A']"

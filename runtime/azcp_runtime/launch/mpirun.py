@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import socket
@@ -21,6 +22,9 @@ MPIRUN: Final = f"{OPENMPI}/bin/mpirun"
 _STOPPING: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 _PASSED_ON: Final = (*_STOPPING, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT)
 _ENDED_BY_SIGNAL: Final = 128
+_PR_SET_PDEATHSIG: Final = 1
+_LIBC: Final = ctypes.CDLL(None)
+"""Loaded here and not between fork and exec, where a lock of the loader may never be given back."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -54,6 +58,11 @@ def run_mpirun(arguments: Sequence[str], env: Mapping[str, str], *, reads_stdin:
         ) from error
 
 
+def _end_with_parent() -> None:
+    """Have SIGTERM sent when we are killed: no node must go on for a launcher that is gone (prctl(2))."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
 def _on_loopback(env: Mapping[str, str]) -> dict[str, str]:
     """Without any other interface loopback is the network, and our settings must not exclude it."""
     if {name for _, name in socket.if_nameindex()} - {"lo"}:
@@ -76,7 +85,11 @@ def _run(argv: Sequence[str], env: Mapping[str, str], reads_stdin: bool) -> int:
     try:
         # A group of its own: else Ctrl-C reaches mpirun twice, which makes it leave its ranks behind.
         child = subprocess.Popen(  # noqa: S603 - our own mpirun, an argument list
-            argv, env=dict(env), stdin=None if reads_stdin else subprocess.DEVNULL, process_group=0
+            argv,
+            env=dict(env),
+            stdin=None if reads_stdin else subprocess.DEVNULL,
+            process_group=0,
+            preexec_fn=_end_with_parent,  # noqa: PLW1509 - no thread has been started here
         )
         if stopped:
             child.send_signal(stopped[0])

@@ -79,7 +79,14 @@ def here(port: int = SSH_PORT) -> Surroundings:
         cwd = os.getcwd()
     except FileNotFoundError:  # a working directory that was removed, or that a mount hides
         cwd = "/"
-    return Surroundings(dict(os.environ), cwd, port)
+    return Surroundings(_own_environment(), cwd, port)
+
+
+def _own_environment() -> dict[str, str]:
+    """What this process was started with: Python has added LC_CTYPE to os.environ where no locale was set."""
+    block = Path("/proc/self/environ").read_bytes()
+    pairs = (entry.partition(b"=") for entry in block.split(b"\0") if b"=" in entry)
+    return {os.fsdecode(name): os.fsdecode(value) for name, _, value in pairs}
 
 
 def write_private(path: Path, content: bytes) -> None:
