@@ -149,12 +149,12 @@ def test_buildx_is_told_platforms_names_and_where_secrets_are() -> None:
     secrets = (BuildSecret("token", Path("/run/user/token")), BuildSecret("other", Path('/a, "b"')))
     env = {"HTTPS_PROXY": PROXY, "AZCP_SAS": "sig=secret"}
     request, plan = request_with(debian(verbs()), secrets=secrets, env=env)
-    assert buildx_arguments(request, plan, Path("/work/id")) == [
+    assert buildx_arguments(request, plan, Path("/out/id")) == [
         "buildx",
         "build",
         "--progress=plain",
         "--platform=linux/amd64,linux/arm64",
-        "--iidfile=/work/id",
+        "--iidfile=/out/id",
         "--tag=team/out:1",
         "--push",
         "--build-arg=HTTPS_PROXY",
@@ -165,7 +165,7 @@ def test_buildx_is_told_platforms_names_and_where_secrets_are() -> None:
 
 def test_buildx_loads_one_platform_so_that_it_can_be_proven_before_it_is_pushed() -> None:
     request, plan = request_with(debian(verbs()), push=True)
-    arguments = buildx_arguments(request, replace(plan, arches=("amd64",)), Path("/work/id"))
+    arguments = buildx_arguments(request, replace(plan, arches=("amd64",)), Path("/out/id"))
     assert "--load" in arguments
     assert "--push" not in arguments
 

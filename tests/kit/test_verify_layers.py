@@ -78,7 +78,7 @@ def test_an_entry_breaks_its_own_rule(member: tarfile.TarInfo, rule: Rule) -> No
     "name",
     [
         *(
-            "var/lib/apt/lists/deb.debian.org_InRelease",
+            "var/lib/apt/lists/mirror.example_InRelease",
             "var/cache/apt/archives/x.deb",
             "var/cache/apt/pkgcache.bin",
         ),
