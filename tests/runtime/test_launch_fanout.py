@@ -86,6 +86,26 @@ def test_a_signal_reaches_the_command(tmp_path: Path) -> None:
     sender.join()
 
 
+def test_a_second_wish_to_stop_is_carried_out(tmp_path: Path) -> None:
+    ready, once = tmp_path / "ready", tmp_path / "once"
+    script = f"trap 'touch {once}' TERM; touch {ready}; while :; do sleep 0.05; done"
+
+    def stop_twice() -> None:
+        for what in (ready, once):
+            wait_until(what.exists, DEADLINE_S, "the command runs, and has been told once")
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    sender = threading.Thread(target=stop_twice)
+    sender.start()
+    said: list[str] = []
+    assert run_everywhere([task("a", script)], said.append) == 137
+    sender.join()
+    assert said == [
+        "stopped again: what still runs is ended now",
+        "a: the command ended with 137, as a signal asked it to",
+    ]
+
+
 def test_output_comes_in_whole_lines() -> None:
     reading, writing = os.pipe()
     lines = Lines(writing)

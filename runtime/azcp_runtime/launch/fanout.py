@@ -21,6 +21,7 @@ _FORWARDED: Final = (
     signal.SIGUSR2,
     signal.SIGCONT,
 )
+_STOPPING: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 _STARTS_AT_ONCE: Final = 32
 _LOST: Final = 255
 """As ssh says it: the end of the command was not seen."""
@@ -63,12 +64,13 @@ class _Fanout:
         self._starts = asyncio.Semaphore(_STARTS_AT_ONCE)
         self._failed = asyncio.Event()
         self._code = 0
+        self._stops = 0
 
     async def run(self) -> int:
         """The first exit status that is not 0, or 0."""
         loop = asyncio.get_running_loop()
         for number in _FORWARDED:
-            loop.add_signal_handler(number, self._send_all, number)
+            loop.add_signal_handler(number, self._pass_on, number)
         everyone = asyncio.gather(*(self._one(task) for task in self._tasks))
         failed = asyncio.ensure_future(self._failed.wait())
         watched: set[asyncio.Future[Any]] = {everyone, failed}
@@ -98,7 +100,8 @@ class _Fanout:
         finally:
             self._running.pop(task.host, None)
         if code:
-            self._fail(task.host, f"the command ended with {code}", code)
+            asked = ", as a signal asked it to" if self._stops else ""
+            self._fail(task.host, f"the command ended with {code}{asked}", code)
 
     async def _end_rest(self, everyone: asyncio.Future[list[None]]) -> None:
         self._send_all(signal.SIGTERM)
@@ -113,6 +116,16 @@ class _Fanout:
             self._say(f"{host}: {what}{others}")
             self._code = code
             self._failed.set()
+
+    def _pass_on(self, number: signal.Signals) -> None:
+        """To all; a second wish to stop is not passed on but carried out."""
+        self._stops += number in _STOPPING
+        if number in _STOPPING and self._stops > 1:
+            self._say("stopped again: what still runs is ended now")
+            for running in list(self._running.values()):
+                running.drop()
+            return
+        self._send_all(number)
 
     def _send_all(self, number: signal.Signals) -> None:
         for running in list(self._running.values()):
