@@ -55,4 +55,7 @@ class Injected:
             supplies=Supplies(self.folder / "payload", None),
         )
         with connected() as engine:
-            return build_image(request, ClassicBuilder(engine, Console(stderr=True, quiet=True))).image_id
+            built = build_image(request, ClassicBuilder(engine, Console(stderr=True, quiet=True)))
+            # An image without a name goes with the last one that a test has made from it.
+            engine.tag(built.image_id, request.tag)
+            return built.image_id
