@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Final
@@ -25,6 +26,7 @@ TIMEOUT_S: Final = 120
 
 PROBE_LABEL: Final = "io.azcp.probe"
 _NEVER_STARTED: Final = "/azcp-probe"
+_APPEARS_S: Final = 3.0
 _BAD_REQUEST: Final = 400
 
 log = logging.getLogger(__name__)
@@ -115,11 +117,19 @@ class Engine:
                 log.debug("%s %s", shown(str(message.get("id", ""))), shown(str(message.get("status", ""))))
 
     def remove(self, name: str) -> None:
-        """End and remove a container with its volumes; nothing if there is none of that name."""
+        """End and remove a container with its volumes; nothing if there is none of that name.
+
+        A signal may have ended our wait for a create that the engine still carries out: what is not
+        there yet is looked for a moment longer.
+        """
         try:
-            self.client.api.remove_container(name, v=True, force=True)
-        except NotFound:
-            pass
+            for pause_s in (*[_APPEARS_S / 10] * 10, 0.0):
+                try:
+                    self.client.api.remove_container(name, v=True, force=True)
+                except NotFound:
+                    time.sleep(pause_s)
+                else:
+                    break
         except (DockerException, RequestException) as error:
             # Said and not raised: what ended the block is the reason that counts.
             log.warning("the container %s may be left behind: %s", name, shown(str(error)))
