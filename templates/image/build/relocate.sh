@@ -26,6 +26,7 @@ find bin lib -type f | while read -r file; do
     # shellcheck disable=SC2016 # the loader expands $ORIGIN, not this shell
     origin='$ORIGIN'
     patchelf --force-rpath \
-        --set-rpath "$origin/$up/lib:$origin/$up/lib/ucx:$origin/$up/lib/openmpi:$origin/$up/../rdma" "$file"
-    strip --strip-unneeded "$file" 2>/dev/null || true
+        --set-rpath "$origin/$up/lib:$origin/$up/lib/ucx:$origin/$up/lib/openmpi:$origin/$up/../rdma/lib:$origin/$up/../platform" \
+        "$file"
+    strip --strip-unneeded "$file"
 done

@@ -4,7 +4,7 @@
 # Open MPI and UCX from an image that has them; here they only learn to find each other by $ORIGIN.
 FROM debian:11-slim AS mpi
 COPY build/ /build/
-RUN ["/build/install-packages.sh", "patchelf"]
+RUN ["/build/install-packages.sh", "binutils", "patchelf"]
 COPY --from=team/mpi:4.1.6 /opt/openmpi/ /opt/azcp/openmpi/
 COPY --from=team/mpi:4.1.6 /opt/ucx/ /opt/azcp/openmpi/
 RUN ["/build/relocate.sh", "/opt/azcp/openmpi"]
