@@ -101,11 +101,8 @@ def laid_out(facts: ImageFacts, request: BuildRequest) -> Iterator[tuple[Path, I
     Raises:
         AzcpError: the base is refused, or a part cannot be had.
     """
-    for arch in request.wishes.arches:
-        if arch == facts.identity.arch or len(request.wishes.arches) > 1:
-            continue
-        refuse(facts, arch=arch)
-    refuse(facts)
+    arches = request.wishes.arches
+    refuse(facts, arch=arches[0] if len(arches) == 1 else "")
     plan = plan_injection(facts, request.wishes)
     ca = _certificates(request.ca) if request.ca is not None else ""
     with tempfile.TemporaryDirectory(prefix="azcp-context-") as work:

@@ -65,9 +65,10 @@ def assemble(recipe: Recipe, vendor: Path, own: Path) -> tuple[Component, ...]:
     stand = vendor / paths.PREFIX.lstrip("/")
     stand.mkdir(parents=True)
     version = _place_interpreter(recipe, stand / "python")
+    python = recipe.python
     components = [
         *recipe.others,
-        Component(*_named(recipe.python), "interpreter", *_origin(recipe.python), recipe.arch),
+        Component(python.name, python.version, "interpreter", python.sha256, python.file_name, recipe.arch),
     ]
     target = Target(recipe.arch, version)
     components += _place_packages(recipe, target, stand)
@@ -146,14 +147,6 @@ def _requirements() -> str:
     installed = package / "runtime-requirements.txt"
     checkout = package.parents[1] / "runtime/requirements.txt"
     return (installed if installed.exists() else checkout).read_text(encoding="utf-8")
-
-
-def _named(archive: Archive) -> tuple[str, str]:
-    return archive.name, archive.version
-
-
-def _origin(archive: Archive) -> tuple[str, str]:
-    return archive.sha256, archive.file_name
 
 
 def _version() -> str:
