@@ -18,6 +18,7 @@ from docker.errors import ImageNotFound
 from tests.lab import rootfs
 from tests.lab.image_config import tag_as_architecture
 from tests.lab.recipes import RECIPES, Recipe
+from tests.lab.wheels import install_wheel
 
 REPOSITORY: Final = "azcp-kit-lab"
 BUILD_TIMEOUT_S: Final = 600
@@ -78,7 +79,7 @@ class Bases:
             if text.startswith("#!"):
                 path.chmod(EXECUTABLE)
         if recipe.wheel:
-            rootfs.install_wheel(recipe.wheel, context / "wheel")
+            install_wheel(recipe.wheel, context / "wheel")
         if recipe.rootfs:
             (context / "rootfs.tar").hardlink_to(rootfs.rootfs_tar(recipe.rootfs, self.folder))
 

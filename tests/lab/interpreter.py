@@ -10,7 +10,7 @@ from typing import Final
 
 from azcp_kit.payload.archives import digest_of
 
-from tests.lab.rootfs import install_wheel
+from tests.lab.wheels import install_wheel
 
 WHEEL: Final = "backend-ai-krunner-static-gnu==4.4.0"
 NAME: Final = "cpython-3.13.2-stripped.tar"

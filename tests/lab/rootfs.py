@@ -6,7 +6,6 @@ import hashlib
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from tests.lab.qcow2 import write_raw
+from tests.lab.wheels import install_wheel
 
 DEBOOTSTRAP_TIMEOUT_S: Final = 900
 COMMAND_TIMEOUT_S: Final = 300
@@ -61,12 +61,6 @@ def rootfs_tar(name: str, folder: Path) -> Path:
 def recipe_digest() -> str:
     """Changes whenever this module does: what it made before is then made again."""
     return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:12]
-
-
-def install_wheel(requirement: str, prefix: Path) -> None:
-    """Install one package from the configured index below `prefix`, without what it depends on."""
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    _run(*pip, "--no-deps", "--no-compile", "--prefix", str(prefix), requirement)
 
 
 def _debian(suite: str) -> Callable[[Path], None]:

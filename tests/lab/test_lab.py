@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -30,6 +31,7 @@ from tests.lab.stored_blobs import StoredBlob, stored
 from tests.lab.trees import assert_same, differences, partial_files
 from tests.lab.upload import upload
 from tests.lab.waiting import wait_until
+from tests.lab.wheels import install_wheel, make_wheel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -313,3 +315,15 @@ def test_a_required_service_cannot_be_skipped_in_silence(
     )
     assert run.returncode == code, run.stdout + run.stderr
     assert told in run.stdout + run.stderr
+
+
+def test_a_package_for_a_base_is_installed_there_whatever_this_environment_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = version("iniconfig")
+    make_wheel(tmp_path / "index", "iniconfig", here, files={"iniconfig/made.py": b""})
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
+    install_wheel(f"iniconfig=={here}", tmp_path / "base")
+    assert list((tmp_path / "base").rglob("iniconfig/made.py"))
+    assert version("iniconfig") == here

@@ -1,12 +1,17 @@
-"""Small wheels, made by hand: what a package index would give, without one."""
+"""Wheels: small ones made by hand, and real ones from the configured index."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import subprocess
+import sys
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
+
+INSTALL_TIMEOUT_S: Final = 300
 
 
 def make_wheel(
@@ -38,6 +43,15 @@ def make_wheel(
             member.external_attr = (0o100755 if path in (executables or {}) else 0o100644) << 16
             archive.writestr(member, body)
     return wheel
+
+
+def install_wheel(requirement: str, prefix: Path) -> None:
+    """Install one package from the configured index below `prefix`, without what it depends on."""
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    # Even with a prefix pip looks at what this environment has. Without --ignore-installed it installs
+    # nothing where the version is the same, and takes the package away from here where it is another.
+    argv = [*pip, "--ignore-installed", "--no-deps", "--no-compile", "--prefix", str(prefix), requirement]
+    subprocess.run(argv, check=True, timeout=INSTALL_TIMEOUT_S, stdin=subprocess.DEVNULL)
 
 
 def locked(*wheels: Path, marker: str = "") -> str:
