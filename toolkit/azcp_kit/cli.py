@@ -298,3 +298,27 @@ def verify(
     from azcp_kit.verify.command import VerifyCommand, run_verify
 
     run_verify(VerifyCommand(image, base or None, budget, as_json=as_json))
+
+
+@app.command()
+def generate(
+    kind: Annotated[
+        str,
+        typer.Argument(
+            help="mpijob, job, statefulset, jobset, volcano, argo, serving, warmup, identity or ssh-secret."
+        ),
+    ],
+    file: Annotated[Path, typer.Option("--file", "-f", dir_okay=False, help="The job.toml.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", dir_okay=False, help="Write it here, not to standard output."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="KEY=VALUE over the file's, such as storage.path=/mnt/nvme."),
+    ] = None,
+) -> None:
+    """Turn a job.toml into a manifest that kubectl applies as it is, or a script."""
+    from azcp_kit.targets.command import GenerateCommand, run_generate
+
+    run_generate(GenerateCommand(kind, file, output, settings or ()))

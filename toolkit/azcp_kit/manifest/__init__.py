@@ -1,0 +1,1 @@
+"""Kubernetes manifests: nested mappings with comments, written and read as YAML."""

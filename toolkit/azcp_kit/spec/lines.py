@@ -1,0 +1,76 @@
+"""On which line of a TOML file each key is; the standard parser does not say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+_BARE: Final = r"[A-Za-z0-9_-]+"
+_NAME: Final = rf"""(?:{_BARE}|"(?:[^"\\]|\\.)*"|'[^']*')"""
+_DOTTED: Final = rf"{_NAME}(?:[ \t]*\.[ \t]*{_NAME})*"
+_TABLE: Final = re.compile(rf"[ \t]*\[(\[)?[ \t]*({_DOTTED})[ \t]*\]")
+_KEY: Final = re.compile(rf"[ \t]*({_DOTTED})[ \t]*=")
+_PART: Final = re.compile(_NAME)
+# A string or a comment, whichever begins first: brackets in either are text.
+_SKIPPED: Final = re.compile(
+    r'''
+    """(?:[^\\]|\\.)*?"""       # a basic string of several lines
+    | \'{3}.*?\'{3}            # a literal one
+    | "(?:[^"\\\n]|\\.)*"     # a basic string
+    | \'[^\'\n]*\'             # a literal one
+    | \#[^\n]*                # a comment
+    ''',
+    re.DOTALL | re.VERBOSE,
+)
+
+
+def key_lines(text: str) -> Mapping[str, int]:
+    """The line, from 1, of each table and key by its dotted name; entries of an array of tables are counted.
+
+    The text must be TOML that the standard parser takes.
+    """
+    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
+    table: tuple[str, ...] = ()
+    for number, line in _statements(text):
+        if match := _TABLE.match(line):
+            table = _parts(match[2])
+            if match[1]:
+                name = ".".join(table)
+                table = (*table[:-1], f"{table[-1]}[{counts.get(name, 0)}]")
+                counts[name] = counts.get(name, 0) + 1
+            found.setdefault(".".join(table), number)
+        elif match := _KEY.match(line):
+            path = (*table, *_parts(match[1]))
+            for depth in range(len(table) + 1, len(path) + 1):
+                found.setdefault(".".join(path[:depth]), number)
+    return found
+
+
+def line_of(lines: Mapping[str, int], key: str) -> int | None:
+    """The line of a key, or of the nearest that holds it: an inline table has one line."""
+    while key:
+        if key in lines:
+            return lines[key]
+        key = key.removesuffix("]").rpartition("[")[0] if key.endswith("]") else key.rpartition(".")[0]
+    return None
+
+
+def _statements(text: str) -> Iterator[tuple[int, str]]:
+    """Lines on which a statement can begin: not those inside a string or an array."""
+    blanked = _SKIPPED.sub(_blank, text)
+    depth = 0
+    for number, (line, plain) in enumerate(zip(text.split("\n"), blanked.split("\n"), strict=True), 1):
+        if depth == 0:
+            yield number, line
+        if depth or not _TABLE.match(line):
+            depth += sum(plain.count(opening) for opening in "[{") - sum(plain.count(c) for c in "]}")
+
+
+def _blank(match: re.Match[str]) -> str:
+    return "".join("\n" if character == "\n" else "." for character in match[0])
+
+
+def _parts(dotted: str) -> tuple[str, ...]:
+    return tuple(part.strip("\"'") for part in _PART.findall(dotted))

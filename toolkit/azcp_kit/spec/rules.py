@@ -1,0 +1,201 @@
+"""What in a job contradicts itself: keys that are right alone and wrong together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from pathlib import PurePosixPath
+from typing import Final
+
+from azcp_runtime.contract.units import format_size
+
+from azcp_kit.spec.amounts import distributor_bytes, quantity_bytes
+from azcp_kit.spec.job import Form, JobSpec, Security, StorageKind
+from azcp_kit.spec.problems import Problem
+
+_OWN_OPTIONS: Final = {
+    "--memory": "distribute.memory",
+    "--concurrency": "distribute.concurrency",
+    "--expect-ranks": "nodes",
+    "--hosts": "nodes",
+    "--nodes": "nodes",
+    "--hostfile": "nodes",
+    "--every-node": "nodes",
+    "--rails": "rails",
+    "--wait": "limits.wait",
+    "--sas-file": "auth.secret",
+}
+_OWN_LABELS: Final = (
+    "app.kubernetes.io/instance",
+    "app.kubernetes.io/managed-by",
+    "azure.workload.identity/use",
+)
+
+Rule = Callable[[JobSpec], Problem | None]
+
+
+def contradictions(job: JobSpec, wrong: Collection[str]) -> list[Problem]:
+    """Every contradiction, save those in keys that are wrong already."""
+    found = [problem for rule in _RULES for problem in [rule(job)] if problem]
+    found += _options(job)
+    return [problem for problem in found if problem.key not in wrong and not _is_beside(problem, wrong)]
+
+
+def _is_beside(problem: Problem, wrong: Collection[str]) -> bool:
+    """Whether the problem follows from another one: a wrong key has its default here."""
+    needed = _NEEDED.get(problem.key, ())
+    return any(key in wrong for key in needed)
+
+
+def _source(job: JobSpec) -> Problem | None:
+    address, question, _ = job.source.partition("?")
+    if job.source.startswith(("http://", "https://")):
+        if question:
+            # The rest of the address is not shown: it may be a signature.
+            return Problem(
+                "source",
+                "has a query, and a SAS would lie open in the manifest",
+                "name a Secret in auth.secret",
+            )
+        if "@" in address or "#" in address:
+            return Problem(
+                "source",
+                "has a user, a password or a fragment in it",
+                "write https://ACCOUNT.blob.core.windows.net/CONTAINER/PREFIX",
+            )
+        return None
+    if not PurePosixPath(job.source).is_absolute():
+        return Problem("source", "is neither a Blob URL nor an absolute path of a directory")
+    return None
+
+
+def _dest(job: JobSpec) -> Problem | None:
+    dest, path = PurePosixPath(job.dest), PurePosixPath(job.storage.path)
+    if dest == path or path in dest.parents:
+        return None
+    return Problem("dest", f"{dest} is not on the storage", f"storage.path is {path}: put it below that")
+
+
+def _host_path(job: JobSpec) -> Problem | None:
+    if job.storage.kind is not StorageKind.HOST_PATH or job.security is Security.PRIVILEGED:
+        return None
+    return Problem(
+        "storage.kind",
+        f"host-path is not allowed at security {job.security.value}",
+        'use ephemeral or empty-dir, or security = "privileged"',
+    )  # fmt: skip
+
+
+def _size(job: JobSpec) -> Problem | None:
+    if job.storage.kind is StorageKind.EPHEMERAL and not job.storage.size_bytes:
+        return Problem("storage.size", "is missing", "an ephemeral volume needs its size, such as 2TiB")
+    if job.storage.kind is StorageKind.HOST_PATH and job.storage.size_bytes:
+        return Problem("storage.size", "is set, but a host path has the size of its disk")
+    return None
+
+
+def _class(job: JobSpec) -> Problem | None:
+    if job.storage.storage_class and job.storage.kind is not StorageKind.EPHEMERAL:
+        return Problem("storage.class", "is set, but only an ephemeral volume has one")
+    return None
+
+
+def _host_network(job: JobSpec) -> Problem | None:
+    if job.host_network and job.security is not Security.PRIVILEGED:
+        return Problem("host-network", f"is not allowed at security {job.security.value}")
+    return None
+
+
+def _user(job: JobSpec) -> Problem | None:
+    if job.security is Security.RESTRICTED and job.user == 0:
+        return Problem("user", "is root, which security restricted forbids")
+    return None
+
+
+def _rails(job: JobSpec) -> Problem | None:
+    if job.rails > 1:
+        return Problem("rails", f"{job.rails} ranks per node cannot be launched", "write rails = 1")
+    return None
+
+
+def _memory(job: JobSpec) -> Problem | None:
+    if not job.resources.memory:
+        return None
+    given, needed = quantity_bytes(job.resources.memory), distributor_bytes(job)
+    if given >= needed:
+        return None
+    return Problem(
+        "resources.memory",
+        f"{job.resources.memory} is too little: {format_size(needed)} are needed to distribute",
+        "distribute.memory and resources.shm count in it",
+    )
+
+
+def _form(job: JobSpec) -> Problem | None:
+    command = job.command
+    if command.form is Form.TORCHRUN and command.run and PurePosixPath(command.run[0]).name == "torchrun":
+        return Problem(
+            "command.run", 'begins with torchrun, which form = "torchrun" puts in front', "leave it out"
+        )
+    if command.form is not Form.PLAIN and not command.run:
+        return Problem("command.run", f'is missing, and form = "{command.form.value}" needs one')
+    if command.run and not command.run[0]:
+        return Problem("command.run", "begins with an empty word")
+    return None
+
+
+def _service_account(job: JobSpec) -> Problem | None:
+    if job.auth.service_account and not job.auth.identity:
+        return Problem(
+            "auth.service-account", "is set, but only a workload identity (auth.identity) uses one"
+        )
+    return None
+
+
+def _labels(job: JobSpec) -> Problem | None:
+    own = [key for key in job.labels if key in _OWN_LABELS or (job.queue and key.endswith("/queue-name"))]
+    if own:
+        return Problem(f"labels.{own[0]}", "is set by azcp-kit itself")
+    return None
+
+
+def _options(job: JobSpec) -> Sequence[Problem]:
+    """distribute.options must be options, and none that a key of job.toml stands for."""
+    found = []
+    for at, word in enumerate(job.distribute.options):
+        name = word.partition("=")[0]
+        if word == "--":
+            found.append(
+                Problem(
+                    f"distribute.options[{at}]", "-- ends the options", "the command goes into command.run"
+                )
+            )
+        elif name in _OWN_OPTIONS:
+            found.append(Problem(f"distribute.options[{at}]", f"{name} is set from {_OWN_OPTIONS[name]}"))
+    return found
+
+
+_RULES: Final[Sequence[Rule]] = (
+    _source,
+    _dest,
+    _host_path,
+    _size,
+    _class,
+    _host_network,
+    _user,
+    _rails,
+    _memory,
+    _form,
+    _service_account,
+    _labels,
+)
+_NEEDED: Final = {
+    "dest": ("storage.path", "storage"),
+    "storage.kind": ("security",),
+    "storage.size": ("storage.kind",),
+    "storage.class": ("storage.kind",),
+    "host-network": ("security",),
+    "user": ("security",),
+    "resources.memory": ("distribute.memory", "resources.shm"),
+    "command.run": ("command.form", "command.run[0]"),
+    "auth.service-account": ("auth.identity",),
+}

@@ -1,0 +1,84 @@
+"""Argument lists of our commands in the image, as a job.toml asks for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from azcp_runtime.contract.image import BIN
+
+from azcp_kit.spec.job import Form, JobSpec
+
+MASTER_PORT: Final = 29500
+"""torchrun's own default, and azcp-launch's."""
+
+_MIB: Final = 1 << 20
+
+
+def launcher_argv(job: JobSpec) -> list[str]:
+    """Both phases from a launcher that finds the nodes in the operator's hostfile."""
+    where = ["--command-on", "launcher"] if job.command.form is Form.MPI else []
+    return [*_launch(job), "--nodes", str(job.nodes), *where, *_command(job)]
+
+
+def every_node_argv(job: JobSpec, hosts: str, extra: Sequence[str] = ()) -> list[str]:
+    """Phase 1 from all nodes alike: the first one leads.
+
+    Args:
+        job: whose.
+        hosts: their names as one range, ``llama-[0-15].llama``.
+        extra: further options.
+    """
+    return [*_launch(job), "--hosts", hosts, "--every-node", *extra]
+
+
+def alone_argv(job: JobSpec) -> list[str]:
+    """A plain download of one node."""
+    return [f"{BIN}/azcp-distribute", *_distribute(job), "--no-broadcast"]
+
+
+def consumer_argv(job: JobSpec) -> list[str]:
+    """The user's command in a container of its own."""
+    return list(job.command.run) if job.command.form is Form.PLAIN else _torchrun(job)
+
+
+def sshd_argv() -> list[str]:
+    """The ssh server of a node."""
+    return [f"{BIN}/azcp-sshd"]
+
+
+def host_range(stem: str, nodes: int, domain: str) -> str:
+    """The names of so many pods as one word."""
+    return f"{stem}-[0-{nodes - 1}].{domain}"
+
+
+def _launch(job: JobSpec) -> list[str]:
+    return [f"{BIN}/azcp-launch", *_distribute(job), "--wait", str(job.limits.wait_s)]
+
+
+def _distribute(job: JobSpec) -> list[str]:
+    distribute = job.distribute
+    memory = f"{math.ceil(distribute.memory_bytes / _MIB)}MiB"
+    # What an earlier try has put in place whole stays: a retry, or the next job, goes on from there.
+    compare = (
+        [] if any(word.startswith("--compare") for word in distribute.options) else ["--compare", "size"]
+    )
+    concurrency = ["--concurrency", str(distribute.concurrency)] if distribute.concurrency else []
+    return [job.source, job.dest, "--memory", memory, *compare, *concurrency, *distribute.options]
+
+
+def _command(job: JobSpec) -> list[str]:
+    if not job.command.run:
+        return []
+    return ["--", *(_torchrun(job) if job.command.form is Form.TORCHRUN else job.command.run)]
+
+
+def _torchrun(job: JobSpec) -> list[str]:
+    """Its node's rank and the first node's address come from PET_ variables: no shell need fill them in."""
+    return [
+        "torchrun",
+        f"--nnodes={job.nodes}",
+        f"--nproc-per-node={job.resources.gpus or 1}",
+        *job.command.run,
+    ]

@@ -1,0 +1,61 @@
+"""A script that lets a job's pods read the account: by a workload identity, or by the nodes' own."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import urlsplit
+
+from azcp_kit.manifest.write import manifest_text
+from azcp_kit.render import render
+from azcp_kit.spec.job import JobSpec
+from azcp_kit.spec.problems import Problem
+from azcp_kit.targets.labels import metadata
+
+_ACCOUNT: Final = re.compile(r"[a-z0-9]{3,24}", re.ASCII)
+_CONTAINER: Final = re.compile(r"[a-z0-9](-?[a-z0-9])*|\$root|\$web", re.ASCII)
+_AZURE_NAME: Final = re.compile(r"[A-Za-z0-9._()-]{1,90}", re.ASCII)
+
+
+def identity_script(job: JobSpec) -> str:
+    """The script."""
+    account, container = _place(job)
+    return render(
+        "k8s/identity.sh.j2",
+        job=job,
+        account=account,
+        container=container,
+        service_account=job.auth.service_account or job.name,
+        manifest=_service_account(job) if job.auth.identity else "",
+    )
+
+
+def identity_problems(job: JobSpec) -> list[Problem]:
+    """What the script must know."""
+    found = []
+    if not (job.auth.identity or job.auth.kubelet_identity):
+        found.append(Problem("auth", "names no identity", "set auth.identity or auth.kubelet-identity"))
+    for key, value in (("resource-group", job.auth.resource_group), ("cluster", job.auth.cluster)):
+        if not _AZURE_NAME.fullmatch(value):
+            what = "is no name of Azure's" if value else "is missing: the script looks the cluster up"
+            found.append(Problem(f"auth.{key}", what))
+    if job.auth.identity and not _AZURE_NAME.fullmatch(job.auth.identity_name):
+        found.append(Problem("auth.identity-name", "is no name of Azure's"))
+    account, container = _place(job)
+    if not (_ACCOUNT.fullmatch(account) and _CONTAINER.fullmatch(container)):
+        found.append(Problem("source", "is no https://ACCOUNT.blob.core.windows.net/CONTAINER/PREFIX"))
+    return found
+
+
+def _place(job: JobSpec) -> tuple[str, str]:
+    parts = urlsplit(job.source)
+    return (parts.hostname or "").partition(".")[0], parts.path.strip("/").partition("/")[0]
+
+
+def _service_account(job: JobSpec) -> str:
+    own = metadata(job, name=job.auth.service_account)
+    own["annotations"] = {
+        **own.get("annotations", {}),
+        "azure.workload.identity/client-id": job.auth.identity,
+    }
+    return manifest_text([{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": own}])
