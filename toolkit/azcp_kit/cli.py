@@ -301,6 +301,34 @@ def verify(
 
 
 @app.command()
+def init(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", dir_okay=False, help="The file that is written.")
+    ] = Path("job.toml"),
+    name: Annotated[str | None, typer.Option(help="Of the job, and its pods.")] = None,
+    image: Annotated[str | None, typer.Option(help="What `azcp-kit build` made.")] = None,
+    source: Annotated[str | None, typer.Option(help="Blob URL of a folder.")] = None,
+    dest: Annotated[str | None, typer.Option(help="Directory on every node's own disk.")] = None,
+    nodes: Annotated[int | None, typer.Option(help="How many.")] = None,
+    sku: Annotated[str | None, typer.Option(help="VM size, such as Standard_ND96isr_H100_v5.")] = None,
+    auth_identity: Annotated[str | None, typer.Option(help="Client id of a workload identity.")] = None,
+    auth_secret: Annotated[str | None, typer.Option(help="Name of a Secret with a SAS or a key.")] = None,
+    queue: Annotated[str | None, typer.Option(help="Of Kueue.")] = None,
+    security: Annotated[str | None, typer.Option(help="privileged, baseline or restricted.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+) -> None:
+    """Write a commented job.toml: asked on a terminal for what no option says."""
+    from azcp_kit.init.command import InitCommand, run_init
+    from azcp_kit.init.terminal import terminal_ask
+
+    command = InitCommand(
+        output=output, name=name, image=image, source=source, dest=dest, nodes=nodes, sku=sku,
+        auth_identity=auth_identity, auth_secret=auth_secret, queue=queue, security=security, force=force,
+    )  # fmt: skip
+    run_init(command, terminal_ask())
+
+
+@app.command()
 def generate(
     kind: Annotated[
         str,

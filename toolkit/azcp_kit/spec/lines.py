@@ -24,6 +24,8 @@ _SKIPPED: Final = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 
+_INSIDE: Final = "\0"  # TOML has no NUL
+
 
 def key_lines(text: str) -> Mapping[str, int]:
     """The line, from 1, of each table and key by its dotted name; entries of an array of tables are counted.
@@ -59,17 +61,19 @@ def line_of(lines: Mapping[str, int], key: str) -> int | None:
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
     """Lines on which a statement can begin: not those inside a string or an array."""
-    blanked = _SKIPPED.sub(_blank, text)
     depth = 0
-    for number, (line, plain) in enumerate(zip(text.split("\n"), blanked.split("\n"), strict=True), 1):
-        if depth == 0:
+    for number, (line, plain) in enumerate(zip(text.split("\n"), _plain(text).split("\n"), strict=True), 1):
+        if depth == 0 and not plain.startswith(_INSIDE):
             yield number, line
         if depth or not _TABLE.match(line):
             depth += sum(plain.count(opening) for opening in "[{") - sum(plain.count(c) for c in "]}")
 
 
-def _blank(match: re.Match[str]) -> str:
-    return "".join("\n" if character == "\n" else "." for character in match[0])
+def _plain(text: str) -> str:
+    """The text, its strings and comments blanked; a line that begins inside a string begins with a mark."""
+    return _SKIPPED.sub(
+        lambda match: "".join(f"\n{_INSIDE}" if character == "\n" else "." for character in match[0]), text
+    )
 
 
 def _parts(dotted: str) -> tuple[str, ...]:

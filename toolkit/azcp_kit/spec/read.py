@@ -231,7 +231,7 @@ def _resources(table: Reader, sku: Sku | None) -> Resources:
             "gpu-resource", sku.gpu_resource if sku else "nvidia.com/gpu", check=names.resource
         ),
         rdma=table.text("rdma", check=names.resource),
-        rdma_count=table.whole("rdma-count", 1, least=1, most=1000),
+        rdma_count=table.whole("rdma-count", sku.hcas if sku else 1, least=1, most=1000),
         cpu=table.text("cpu", check=names.quantity),
         memory=table.text("memory", check=names.quantity),
         shm_bytes=table.parsed("shm", sku.shm_gib << 30 if sku else _SHM_BYTES, parse_size),

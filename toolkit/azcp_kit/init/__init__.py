@@ -1,0 +1,1 @@
+"""`azcp-kit init`: a job.toml to begin with, from options, from questions, and from what is known."""
