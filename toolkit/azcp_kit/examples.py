@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -14,16 +15,61 @@ from rich.console import Console
 
 from azcp_kit.plan import PlanRequest, plan_cluster
 from azcp_kit.plan_table import plan_tables
+from azcp_kit.targets.command import generate as manifest
+from azcp_kit.targets.command import read_checked
 from azcp_kit.units import parse_rate
 
 _NODES: Final = (4, 16, 64)
 _WIDTH: Final = 100
 
 
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One generated manifest or script.
+
+    Args:
+        job: name of the job.toml.
+        kind: of `azcp-kit generate`.
+        file: name of the result.
+        settings: what is given by --set.
+    """
+
+    job: str
+    kind: str
+    file: str
+    settings: tuple[str, ...] = ()
+
+
+AKS: Final = (
+    Example("job.toml", "mpijob", "mpijob.yaml"),
+    Example("job.toml", "identity", "identity.sh"),
+    Example("job-mpi.toml", "mpijob", "mpijob-mpi.yaml"),
+    Example("job-mpi.toml", "identity", "identity-kubelet.sh"),
+    Example("job-two-images.toml", "job", "job.yaml"),
+    Example("job-two-images.toml", "jobset", "jobset.yaml", ("queue=team-a",)),
+    Example("job-two-images.toml", "volcano", "volcano.yaml", ("queue=gpu",)),
+    Example("job-two-images.toml", "argo", "argo.yaml"),
+    Example("job-two-images.toml", "ssh-secret", "ssh-secret.sh"),
+    Example("job-restricted.toml", "mpijob", "mpijob-restricted.yaml"),
+    Example("job-restricted.toml", "job", "job-restricted.yaml"),
+    Example("job-serve.toml", "statefulset", "statefulset.yaml"),
+    Example("job-serve.toml", "serving", "serving.yaml"),
+    Example("job-warmup.toml", "warmup", "warmup.yaml"),
+    Example("job-warmup.toml", "warmup", "warmup-daemonset.yaml", ("warmup=daemonset",)),
+)
+
+
 def generate(folder: Path) -> dict[Path, str]:
     """Every generated file below a folder of examples, by path: what it must hold."""
-    listing = folder / "aks" / "checkpoint.tsv"
-    return {listing.with_name(f"plan-{nodes}-nodes.txt"): plan_text(listing, nodes) for nodes in _NODES}
+    aks = folder / "aks"
+    listing = aks / "checkpoint.tsv"
+    plans = {aks / f"plan-{nodes}-nodes.txt": plan_text(listing, nodes) for nodes in _NODES}
+    return plans | {aks / each.file: _manifest(aks, each) for each in AKS}
+
+
+def _manifest(folder: Path, example: Example) -> str:
+    job = read_checked(example.kind, folder / example.job, example.settings)
+    return manifest(example.kind, job)
 
 
 def plan_text(listing: Path, nodes: int) -> str:
