@@ -1,4 +1,4 @@
-"""`azcp-kit generate` as it is typed: standard output is the artefact, scripts are clean, errors come at once."""
+"""`azcp-kit generate` as it is typed: standard output is the artefact, scripts are clean, errors at once."""
 
 from __future__ import annotations
 

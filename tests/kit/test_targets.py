@@ -1,4 +1,4 @@
-"""Manifests: valid in every version, true to job.toml whatever it says, and no more than their level allows."""
+"""Manifests: valid in every version, true to job.toml whatever it says, no more than their level allows."""
 
 from __future__ import annotations
 
