@@ -147,8 +147,9 @@ def run_build(command: BuildCommand, *, quiet: bool) -> str:
             engine.tag(built.image_id, command.tag)
             if command.push:
                 push_image(engine, command.tag, console)
-    if not command.push:
-        log.info("next: docker push %s", shlex.quote(command.tag))
+    tag = shlex.quote(command.tag)
+    push = "" if command.push else f"docker push {tag} && "
+    log.info("next: %sazcp-kit generate mpijob -f job.toml --set image=%s", push, tag)
     return built.image_id
 
 
