@@ -350,3 +350,15 @@ def generate(
     from azcp_kit.targets.command import GenerateCommand, run_generate
 
     run_generate(GenerateCommand(kind, file, output, settings or ()))
+
+
+@app.command()
+def lint(
+    file: Annotated[str, typer.Argument(help="A manifest or an sbatch script; - reads standard input.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Warnings fail too.")] = False,
+) -> None:
+    """Look for known traps in a manifest or an sbatch script, each with its line, the reason and the fix."""
+    from azcp_kit.lint.command import LintCommand, run_lint
+
+    raise typer.Exit(run_lint(LintCommand(file, as_json=as_json, strict=strict)))
