@@ -20,13 +20,8 @@ def distributor_security(job: JobSpec, *, read_only_root: bool) -> dict[Any, Any
     read_only = {"readOnlyRootFilesystem": True} if read_only_root else {}
     if job.security is Security.RESTRICTED:
         return {**_restricted(), **read_only}
-    if job.security is Security.PRIVILEGED and job.is_root:
-        return {
-            Comment("IPC_LOCK lets RDMA pin its buffers; it has an effect for root alone."): None,
-            "runAsUser": 0,
-            "capabilities": {"add": [_IPC_LOCK]},
-            **read_only,
-        }
+    if job.resources.rdma and job.security is Security.PRIVILEGED and job.is_root:
+        return {**_locking({"runAsUser": 0}), **read_only}
     comments = {Comment(_no_lock(job)): None} if job.resources.rdma else {}
     user = {"runAsUser": 0} if job.is_root else {}
     return {**comments, **user, "allowPrivilegeEscalation": False, **read_only}
@@ -41,7 +36,9 @@ def launcher_security(job: JobSpec) -> dict[Any, Any]:
 
 def consumer_security(job: JobSpec) -> dict[Any, Any]:
     """Of a container that runs the user's own command in the user's own image."""
-    return _restricted() if job.security is Security.RESTRICTED else {}
+    if job.security is Security.RESTRICTED:
+        return _restricted()
+    return _locking({}) if job.resources.rdma and job.security is Security.PRIVILEGED and job.is_root else {}
 
 
 def pod_security(job: JobSpec) -> dict[Any, Any]:
@@ -71,6 +68,11 @@ def _no_lock(job: JobSpec) -> str:
         else "no capability has an effect for another user than root"
     )
     return f"RDMA needs an unlimited memlock from the nodes' container runtime: {reason}."
+
+
+def _locking(user: dict[str, Any]) -> dict[Any, Any]:
+    comment = Comment("IPC_LOCK lets RDMA pin its buffers; it has an effect for root alone.")
+    return {comment: None, **user, "capabilities": {"add": [_IPC_LOCK]}}
 
 
 def _restricted() -> dict[str, Any]:
