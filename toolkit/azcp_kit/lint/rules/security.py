@@ -61,7 +61,7 @@ def level(pod: Pod, manifest: Manifest) -> Iterator[Finding]:
     beyond_baseline = list(_beyond_baseline(pod))
     beyond_restricted = beyond_baseline or list(_beyond_restricted(pod))
     needed = "privileged" if beyond_baseline else "baseline" if beyond_restricted else "restricted"
-    because = f" because of {', '.join(beyond_restricted[:4])}" if beyond_restricted else ""
+    because = f" because of {', '.join(dict.fromkeys(beyond_restricted[:8]))}" if beyond_restricted else ""
     what = f"{pod.title} needs the Pod Security level {needed}{because}"
     enforced = _enforced(pod, manifest)
     if enforced and _LEVELS.index(needed) > _LEVELS.index(enforced):
