@@ -112,6 +112,28 @@ def step() -> NoReturn:
     _end("azcp-step", main)
 
 
+def tether() -> NoReturn:
+    """azcp-tether, the leader's line to a member."""
+
+    def main() -> int:
+        from azcp_runtime.launch.tether import main
+
+        return main()
+
+    _end("azcp-tether", main)
+
+
+def hold() -> NoReturn:
+    """azcp-hold."""
+
+    def main() -> int:
+        from azcp_runtime.hold import main
+
+        main()
+
+    _end("azcp-hold", main)
+
+
 def _become_rank() -> None:
     """Go on in a clean environment that keeps what a launcher told its rank."""
     from azcp_runtime.mpi.launch import launched_by_mpi

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,8 +16,8 @@ from azcp_kit.image.plan import Ssh
 from docker import DockerClient
 
 from tests.lab.bases import Bases, cache_folder
-from tests.lab.cluster import DATA, Cluster, Setting, azcp_launch, cluster
-from tests.lab.containers import created
+from tests.lab.cluster import DATA, SERVICE, Cluster, Setting, alike, azcp_launch, cluster
+from tests.lab.containers import created, run
 from tests.lab.dataset import DataSet, plain_data_set
 from tests.lab.injected import Injected
 from tests.lab.relay import relay
@@ -31,6 +32,8 @@ DEST = f"{DATA}/set"
 PYTHON = "/opt/azcp/python/bin/python3"
 SHOW = "import os; print([dict(os.environ), os.getcwd()])"
 DEADLINE_S = 30.0
+PODS = ("llama-0", "llama-1", "llama-2")
+EVERY_NODE = (f"--hosts=llama-[0-2].{SERVICE}", "--every-node")
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +113,10 @@ def test_a_data_set_of_the_account_is_on_each_node_before_the_command_starts(
     own, workdir = config_of(injected.docker, setting.image)
     for rank, (env, cwd) in enumerate(places(ended.stdout)):
         assert (env.pop("RANK"), env.pop("NODE_RANK"), env.pop("NNODES")) == (str(rank), str(rank), "3")
-        assert (env.pop("MASTER_ADDR"), env.pop("MASTER_PORT")) == ("node0", "29500")
+        for prefix in ("", "PET_"):
+            place = (env.pop(f"{prefix}MASTER_ADDR"), env.pop(f"{prefix}MASTER_PORT"))
+            assert place == ("node0", "29500")
+        assert env.pop("PET_NODE_RANK") == str(rank)
         assert (env.pop("HOSTNAME"), cwd) == (NODES[rank], workdir)
         # Docker sets HOME, the interpreter that prints them LC_CTYPE.
         assert {name: env[name] for name in env.keys() - {"HOME", "LC_CTYPE"}} == {
@@ -221,3 +227,94 @@ def test_the_bases_own_sshd_serves_where_the_image_was_built_so(
         assert ended.status == 0, ended.stderr
         assert "here 2 node2\n" in ended.stdout
         assert b"Accepted publickey" in running.nodes["node2"].logs()
+
+
+def endings(running: Cluster) -> dict[str, int]:
+    """The exit codes of all nodes, once each has ended."""
+    return {name: int(node.wait(timeout=60)["StatusCode"]) for name, node in running.nodes.items()}
+
+
+def test_nodes_that_all_run_azcp_launch_have_the_data_and_run_the_command(
+    injected: Injected, keys: Path, account: Account, tmp_path: Path
+) -> None:
+    key = account.azurite.key
+    setting = Setting(
+        injected("user1000"), keys, "1000", is_locked=True, environment={"AZURE_STORAGE_KEY": key}
+    )
+    port = urlsplit(account.azurite.endpoint).port or 0
+    gateway = injected.docker.networks.get("bridge").attrs["IPAM"]["Config"][0]["Gateway"]
+    with relay(gateway, port) as relayed:
+        source = f"http://{gateway}:{relayed}/{account.azurite.account}/{account.path}"
+        words = (source, DEST, *EVERY_NODE, "--", PYTHON, "-Ic", SHOW)
+        with alike(injected.docker, setting, PODS, tmp_path, words) as running:
+            codes = endings(running)
+            log = running.nodes["llama-0"].logs().decode()
+            assert codes == dict.fromkeys(PODS, 0), log
+            for name in PODS:
+                assert_same(running.data(name) / "set", account.data_set.manifest)
+            assert b"done, as the leader is" in running.nodes["llama-2"].logs()
+    shown = places(log)
+    assert [env["HOSTNAME"] for env, _ in shown] == list(PODS)
+    assert {env["MASTER_ADDR"] for env, _ in shown} == {f"llama-0.{SERVICE}"}
+    assert key not in log.replace(str(shown), "").split("[{")[0]
+
+
+def test_a_node_that_is_killed_ends_all_and_the_same_job_goes_on_later(
+    docker: DockerClient, injected: Injected, keys: Path, tmp_path: Path
+) -> None:
+    setting = Setting(injected("user1000"), keys, "1000", is_locked=True)
+    job = ("/opt/azcp/python/lib", DEST, *EVERY_NODE, "--no-progress", "--compare=size")
+    with alike(docker, setting, PODS, tmp_path, (*job, "--max-bandwidth=20Mbps")) as running:
+        leader = running.nodes["llama-0"]
+        wait_until(
+            lambda: any((running.data("llama-1") / "set").rglob("*.py")), DEADLINE_S, "a file is whole"
+        )
+        running.nodes["llama-2"].kill("SIGKILL")
+        assert endings(running) == {"llama-0": 6, "llama-1": 6, "llama-2": 137}, leader.logs()
+        assert f"llama-2.{SERVICE}: it was killed".encode() in leader.logs()
+        assert f"the leader llama-0.{SERVICE} has ended with 6".encode() in running.nodes["llama-1"].logs()
+    with alike(docker, setting, PODS, tmp_path, job) as running:
+        assert endings(running) == dict.fromkeys(PODS, 0), running.nodes["llama-0"].logs()
+        log = running.nodes["llama-0"].logs().decode()
+    kept = re.search(r"\((\d+) peer, .*\), (\d+) skipped", log)
+    assert kept is not None, log
+    assert int(kept[1]) + int(kept[2]) > 0, log
+
+
+def test_a_node_that_is_told_to_end_does_so_at_once_as_the_first_process_too(
+    docker: DockerClient, injected: Injected, keys: Path, tmp_path: Path
+) -> None:
+    setting = Setting(injected("user1000"), keys, "1000", is_locked=True)
+    with alike(docker, setting, PODS[:2], tmp_path, ("/opt/azcp/etc", DEST, *EVERY_NODE)) as running:
+        member = running.nodes["llama-1"]
+        wait_until(lambda: b"is there" in member.logs(), DEADLINE_S, "the leader holds it")
+        member.kill("SIGTERM")
+        assert member.wait(timeout=10)["StatusCode"] == 75
+        running.nodes["llama-0"].kill("SIGTERM")
+        assert running.nodes["llama-0"].wait(timeout=10)["StatusCode"] == 75
+
+
+def test_an_mpirun_of_the_image_starts_its_own_daemons_by_the_operators_hostfile(
+    docker: DockerClient, injected: Injected, keys: Path, tmp_path: Path
+) -> None:
+    hostfile = tmp_path / "mpi/hostfile"
+    hostfile.parent.mkdir()
+    hostfile.write_text("".join(f"{name}.{SERVICE} slots=8\n" for name in NODES))
+    operator = {
+        "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
+        "OMPI_MCA_orte_default_hostfile": "/etc/mpi/hostfile",
+        "OMPI_MCA_plm_rsh_args": "-o ConnectionAttempts=10",
+    }
+    show = "echo rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE on $HOSTNAME by $OPAL_PREFIX"
+    mpirun = ("mpirun", "--allow-run-as-root", "--map-by", "ppr:1:node", "sh", "-c", show)
+    setting = Setting(injected("hostile"), keys, "0")
+    with cluster(docker, setting, NODES, tmp_path) as running:
+        options = running.launcher(operator)
+        options["volumes"] = {**options["volumes"], str(hostfile.parent): {"bind": "/etc/mpi", "mode": "ro"}}
+        words = azcp_launch(["/opt/azcp/etc", DEST, "--nodes=3", "--command-on=launcher", "--", *mpirun])
+        ended = run(docker, setting.image, words, **options)
+        assert ended.status == 0, ended.stderr
+        assert "3 nodes by mpi-operator's hostfile /etc/mpi/hostfile" in ended.stderr
+        for rank, name in enumerate(NODES):
+            assert f"rank {rank} of 3 on {name} by /opt/hpcx/ompi\n" in ended.stdout
+            assert (running.data(name) / "set/image.toml").exists()

@@ -1,4 +1,4 @@
-"""Nodes of a job as containers on a bridge network, each with an azcp-sshd, and a launcher beside them."""
+"""Nodes of a job as containers on a bridge network: each with an azcp-sshd, or all with an azcp-launch."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ READY_S: Final = 30.0
 DATA: Final = "/mnt/data"
 STATE: Final = "/run/azcp"
 KEYS: Final = "/etc/azcp/ssh"
+SERVICE: Final = "svc"
+"""What follows a node's name where somebody asks for more than its first label."""
+
+AZCP_SSHD: Final = ("/opt/azcp/bin/azcp-sshd",)
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Nodes that answer."""
+    """Nodes that have been started."""
 
     client: DockerClient
     setting: Setting
@@ -87,18 +91,35 @@ def azcp_launch(words: Sequence[str]) -> list[str]:
 @contextmanager
 def cluster(client: DockerClient, setting: Setting, names: Sequence[str], folder: Path) -> Iterator[Cluster]:
     """The nodes, up and listening, for the length of a with block."""
+    with _nodes(client, setting, names, folder, AZCP_SSHD) as made:
+        for name, node in made.nodes.items():
+            wait_until(partial(_listens, node), READY_S, f"{name} listens")
+        yield made
+
+
+@contextmanager
+def alike(
+    client: DockerClient, setting: Setting, names: Sequence[str], folder: Path, words: Sequence[str]
+) -> Iterator[Cluster]:
+    """Nodes that all run azcp-launch with the same words, as the first process of each container."""
+    with _nodes(client, setting, names, folder, azcp_launch(words)) as made:
+        yield made
+
+
+@contextmanager
+def _nodes(
+    client: DockerClient, setting: Setting, names: Sequence[str], folder: Path, argv: Sequence[str]
+) -> Iterator[Cluster]:
     network_name = f"lab-{secrets.token_hex(4)}"
     network = client.networks.create(network_name, labels=labels())
     try:
         with ExitStack() as stack:
             nodes = {
-                name: stack.enter_context(_node(client, setting, network_name, name, folder))
+                name: stack.enter_context(_node(client, setting, network_name, name, folder, argv))
                 for name in names
             }
             for node in nodes.values():
                 node.start()
-            for name, node in nodes.items():
-                wait_until(partial(_listens, node), READY_S, f"{name} listens")
             network.reload()
             gateway = network.attrs["IPAM"]["Config"][0]["Gateway"]
             yield Cluster(client, setting, network_name, gateway, nodes, folder)
@@ -112,18 +133,17 @@ def _listens(node: Container) -> bool:
 
 @contextmanager
 def _node(
-    client: DockerClient, setting: Setting, network: str, name: str, folder: Path
+    client: DockerClient, setting: Setting, network: str, name: str, folder: Path, argv: Sequence[str]
 ) -> Iterator[Container]:
     data = folder / name
-    data.mkdir()
+    data.mkdir(exist_ok=True)  # a disk outlives the pods that write to it
     data.chmod(0o777)
     options = setting.options
     options["volumes"] = {**options["volumes"], str(data): {"bind": DATA, "mode": "rw"}}
-    argv = ["/opt/azcp/bin/azcp-sshd"]
     with created(
         client, setting.image, argv, entrypoint=[], name=f"{network}-{name}", hostname=name, **options
     ) as container:
         default = client.networks.get("bridge")
         default.disconnect(container)
-        client.networks.get(network).connect(container, aliases=[name])
+        client.networks.get(network).connect(container, aliases=[name, f"{name}.{SERVICE}"])
         yield container

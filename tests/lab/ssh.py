@@ -56,16 +56,28 @@ def make_keys(folder: Path, algorithm: str = "ssh-ed25519") -> Path:
     return folder
 
 
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.create_server((LOCAL, 0)) as free:
+        return int(free.getsockname()[1])
+
+
 @contextmanager
-def node(folder: Path, keys: Path, env: Mapping[str, str] | None = None) -> Iterator[Node]:
+def node(
+    folder: Path,
+    keys: Path,
+    env: Mapping[str, str] | None = None,
+    *,
+    address: str = LOCAL,
+    port: int | None = None,
+) -> Iterator[Node]:
     """An azcp-sshd that answers, with nothing in its environment but what is named."""
     folder.mkdir(parents=True, exist_ok=True)
-    with socket.create_server((LOCAL, 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port() if port is None else port
     state = folder / "state"
     own = {"PATH": os.environ["PATH"], "AZCP_STATE_DIR": str(state), "AZCP_SSH_KEYS": str(keys)}
     log_file = folder / "log"
-    argv = [sys.executable, "-c", _SERVE, "--port", str(port), "--listen", LOCAL]
+    argv = [sys.executable, "-c", _SERVE, "--port", str(port), "--listen", address]
     with (
         log_file.open("wb") as log,
         subprocess.Popen(argv, env={**own, **(env or {})}, stderr=log) as process,

@@ -6,11 +6,13 @@ import asyncio
 import os
 import signal
 import threading
+from concurrent.futures import Future
 from pathlib import Path
 
 from azcp_runtime.contract import PreflightError
 from azcp_runtime.launch.fanout import Running, Task, run_everywhere
 from azcp_runtime.launch.lines import Lines
+from azcp_runtime.launch.peers import Loss
 from azcp_runtime.launch.steps import start_here
 
 from tests.lab.waiting import wait_until
@@ -70,6 +72,23 @@ def test_a_connection_that_is_lost_is_told_as_such() -> None:
     said: list[str] = []
     assert run_everywhere([Task("b", start)], said.append) == 255
     assert said == ["b: the connection is lost"]
+
+
+def test_a_node_that_is_found_lost_ends_the_others_and_is_not_waited_for(tmp_path: Path) -> None:
+    lost: Future[Loss] = Future()
+    ready = tmp_path / "ready"
+
+    def lose() -> None:
+        wait_until(ready.exists, DEADLINE_S, "the command runs")
+        lost.set_result(Loss("b", "no sign of life for 40 s", 6))
+
+    finder = threading.Thread(target=lose)
+    finder.start()
+    said: list[str] = []
+    deaf = task("b", f"trap '' TERM; touch {ready}; while :; do sleep 0.1; done")
+    assert run_everywhere([task("a", "exec sleep 60"), deaf], said.append, lost) == 6
+    finder.join()
+    assert said == ["b: no sign of life for 40 s and the others are asked to end"]
 
 
 def test_a_signal_reaches_the_command(tmp_path: Path) -> None:

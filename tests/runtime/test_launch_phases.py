@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 from azcp_runtime.contract import UsageError
-from azcp_runtime.launch.command import is_whole, parse_launch, phase_one_code, without_secret
+from azcp_runtime.launch.discovery.find import ALONE
+from azcp_runtime.launch.job import job_of
+from azcp_runtime.launch.lead import phase_one_code
+from azcp_runtime.launch.options import parse_launch
 from azcp_runtime.launch.orted import daemon_environment
 from azcp_runtime.launch.phases import (
     Nodes,
@@ -34,24 +37,16 @@ def test_one_rank_of_azcp_distribute_runs_on_each_node() -> None:
 
 
 def test_a_sas_of_the_source_goes_to_the_environment() -> None:
-    env: dict[str, str] = {}
     address = "https://a.blob.core.windows.net/c/p/"
-    launch = without_secret(
-        parse_launch([f"{address}?sv=1&sig=s3cret", "/d", "--verify", "--", "x"], {}), env
-    )
-    assert list(launch.distribute) == [address, "/d", "--verify"]
-    assert env == {"AZCP_SAS": "sv=1&sig=s3cret"}
+    launch = parse_launch([f"{address}?sv=1&sig=s3cret", "/d", "--verify", "--port=2300", "--", "x"], {})
+    job = job_of(launch, ALONE, Surroundings({}, "/"), {"PATH": "/bin"}, Path("/state"))
+    assert list(job.launch.distribute) == [address, "/d", "--verify"]
+    assert job.env == {"PATH": "/bin", "AZCP_SAS": "sv=1&sig=s3cret", "AZCP_SSH_PORT": "2300"}
 
 
 @pytest.mark.parametrize(("code", "told"), [(0, 0), (3, 3), (75, 75), (205, 6), (137, 6), (255, 6)])
 def test_a_code_that_is_not_ours_means_a_lost_node(code: int, told: int) -> None:
     assert phase_one_code(code) == told
-
-
-@pytest.mark.parametrize("option", [["--dry-run"], ["--stage", "list"]])
-def test_a_command_waits_for_data_that_is_whole(option: list[str]) -> None:
-    assert not is_whole(["/s", "/d", *option])
-    assert is_whole(["/s", "/d"])
 
 
 def test_no_secret_is_on_a_command_line() -> None:
@@ -87,6 +82,9 @@ def test_the_users_command_gets_the_containers_environment_and_its_place() -> No
         "NNODES": "2",
         "MASTER_ADDR": "b",
         "MASTER_PORT": "29500",
+        "PET_NODE_RANK": "1",
+        "PET_MASTER_ADDR": "b",
+        "PET_MASTER_PORT": "29500",
     }
 
 
@@ -98,47 +96,3 @@ def test_a_daemon_without_the_containers_environment_finds_what_it_needs(tmp_pat
     assert env["AZCP_SSH_PORT"] == "2300"
     assert env["OPAL_PREFIX"] == "/opt/azcp/openmpi"
     assert "LD_PRELOAD" not in env
-
-
-def test_launch_options_stand_anywhere_and_the_rest_goes_on() -> None:
-    words = [
-        "/s",
-        "--hosts",
-        "a,b",
-        "/d",
-        "--compare",
-        "size",
-        "--wait=5",
-        "--",
-        "sh",
-        "-c",
-        "x -- y",
-        "--hosts",
-    ]
-    launch = parse_launch(words, {})
-    assert (launch.hosts, launch.wait_s, launch.port) == ("a,b", 5.0, 2222)
-    assert launch.distribute == ["/s", "/d", "--compare", "size"]
-    assert launch.words == ["sh", "-c", "x -- y", "--hosts"]
-
-
-def test_the_port_is_the_environments_unless_an_option_says_another() -> None:
-    env = {"AZCP_SSH_PORT": "2300"}
-    assert parse_launch(["/s", "/d"], env).port == 2300
-    assert parse_launch(["/s", "/d", "--port", "2400"], env).port == 2400
-
-
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        (["/s"], "DEST"),
-        (["/s", "/d", "--bogus"], "--bogus"),
-        (["/s", "/d", "--wait", "-1"], "no time"),
-        (["/s", "/d", "--port", "70000"], "no port"),
-        (["/s", "/d", "--shard-size", "huge"], "not a size"),
-    ],
-)
-def test_what_either_command_would_refuse_is_refused_before_any_node_is_asked(
-    words: list[str], reason: str
-) -> None:
-    with pytest.raises(UsageError, match=reason):
-        parse_launch(words, {})

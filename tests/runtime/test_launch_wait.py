@@ -145,3 +145,85 @@ def test_a_resolver_that_hangs_does_not_outlast_the_deadline(monkeypatch: pytest
         wait_for(Wish(["a"], 1, 0.3), Network(open_door), quiet)
     assert time.monotonic() - began < 10
     released.set()
+
+
+def test_a_name_is_resolved_again_until_its_address_is_that_of_the_node() -> None:
+    addresses = iter(["10.255.255.1", LOCAL])
+    asked: list[str] = []
+
+    async def moving(host: str, port: int) -> str:  # noqa: ARG001
+        asked.append(next(addresses, LOCAL))
+        return asked[-1]
+
+    async def at_the_right_one(address: str) -> None:
+        assert address == LOCAL
+
+    with listener(b"SSH-2.0-x\r\n") as port:
+        parts = network(resolve=moving, login=at_the_right_one)
+        assert wait_for(Wish(["a"], port, 60), parts, quiet) == {"a": LOCAL}
+    assert asked[0] == "10.255.255.1"
+
+
+def test_whoever_had_the_address_before_may_refuse_us_for_a_while() -> None:
+    asked: list[str] = []
+
+    async def refuse_twice(address: str) -> None:
+        asked.append(address)
+        if len(asked) < 3:
+            raise RefusedError(f"{address} does not take the job's key")
+
+    with listener(b"SSH-2.0-x\r\n") as port:
+        assert wait_for(Wish(["a"], port, 60), network(login=refuse_twice), quiet) == {"a": LOCAL}
+
+
+def test_a_node_that_has_gone_again_is_waited_for_again() -> None:
+    asked: list[str] = []
+
+    async def login(address: str) -> None:
+        asked.append(address)
+
+    with listener(b"SSH-2.0-x\r\n") as port:
+        parts = network(login=login, is_met=lambda _address: len(asked) > 2)
+        assert wait_for(Wish(["a"], port, 60), parts, quiet) == {"a": LOCAL}
+    assert len(asked) == 3
+
+
+def test_a_node_that_has_answered_long_ago_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    from azcp_runtime.launch import wait
+
+    monkeypatch.setattr(wait, "_FRESH_S", 0.0)
+    asked: list[str] = []
+
+    async def login(address: str) -> None:
+        asked.append(address)
+
+    with listener(b"SSH-2.0-x\r\n") as port:
+        wait_for(Wish(["a", "b"], port, 60), network(login=login), quiet)
+    assert len(asked) == 4
+
+
+def test_this_node_is_not_taken_for_another_nor_another_for_it() -> None:
+    async def by_name(host: str, port: int) -> str:  # noqa: ARG001
+        return {"a": "10.0.0.1", "b": LOCAL}[host]
+
+    parts = network(resolve=by_name, is_local=lambda address: address == LOCAL)
+    with pytest.raises(PreflightError) as caught:
+        wait_for(Wish(["a", "b"], closed_port(), 0.4, own="a"), parts, quiet)
+    assert "a: resolves to 10.0.0.1, which is not this node's" in str(caught.value)
+    assert "b: resolves to 127.0.0.1, which is this node's own" in str(caught.value)
+
+
+def test_who_may_be_left_out_is_whatever_it_answers() -> None:
+    async def refuse_b(address: str) -> None:
+        if address == "127.0.0.3":
+            raise RefusedError("it does not take the job's key")
+
+    async def by_name(host: str, port: int) -> str:  # noqa: ARG001
+        return {"a": LOCAL, "b": "127.0.0.3", "c": LOCAL}[host]
+
+    said: list[str] = []
+    with listener(b"SSH-2.0-x\r\n") as port:
+        wish = Wish(["a", "b", "c"], port, 1.0, needs_all=False)
+        parts = network(resolve=by_name, login=refuse_b)
+        assert list(wait_for(wish, parts, said.append)) == ["a", "c"]
+    assert said[-1].startswith("1 of 3 nodes are left out after 1 s: b (")

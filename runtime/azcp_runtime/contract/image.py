@@ -36,6 +36,12 @@ ENV_SSH_KEYS: Final = "AZCP_SSH_KEYS"
 ENV_STATE_DIR: Final = "AZCP_STATE_DIR"
 """The one folder that must be writable."""
 
+ENV_INDEX: Final = "AZCP_INDEX"
+"""Which of the job's nodes this one is: a number from 0, or a pod's name that ends in a dash and one."""
+
+ENV_NODE_NAME: Final = "NODE_NAME"
+"""The machine that the pod runs on, from spec.nodeName; azcp-launch --node-file writes it down."""
+
 ENV_CLEAN: Final = "AZCP_CLEAN"
 """Set where the environment has been scrubbed already, so that ranks keep what mpirun gave them."""
 

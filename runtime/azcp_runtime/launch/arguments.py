@@ -8,6 +8,7 @@ from typing import Final, NoReturn
 from azcp_runtime.contract import UsageError
 
 _LARGEST_PORT: Final = 65535
+_MOST_NODES: Final = 1 << 16
 
 
 class Parser(argparse.ArgumentParser):
@@ -38,3 +39,10 @@ def seconds(text: str) -> float:
     if not 0 <= value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is no time in seconds")
     return value
+
+
+def count(text: str) -> int:
+    """A number from 1 on."""
+    if not text.isdecimal() or not 1 <= int(text) <= _MOST_NODES:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of nodes")
+    return int(text)

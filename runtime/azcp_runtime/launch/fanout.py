@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from azcp_runtime.contract import AzcpError, PreflightError
+from azcp_runtime.launch.peers import Loss
 
 GRACE_S: Final = 30.0
 """What Kubernetes gives a pod between SIGTERM and SIGKILL."""
@@ -23,7 +26,7 @@ _FORWARDED: Final = (
 )
 _STOPPING: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 _STARTS_AT_ONCE: Final = 32
-_LOST: Final = 255
+LOST: Final = 255
 """As ssh says it: the end of the command was not seen."""
 
 
@@ -56,9 +59,12 @@ class Task:
 class _Fanout:
     """The commands of all nodes, until the last one has ended."""
 
-    def __init__(self, tasks: Sequence[Task], say: Callable[[str], None], grace_s: float) -> None:
+    def __init__(
+        self, tasks: Sequence[Task], say: Callable[[str], None], lost: Future[Loss], grace_s: float
+    ) -> None:
         self._tasks = tasks
         self._say = say
+        self._lost = lost
         self._grace_s = grace_s
         self._running: dict[str, Running] = {}
         self._starts = asyncio.Semaphore(_STARTS_AT_ONCE)
@@ -71,6 +77,12 @@ class _Fanout:
         loop = asyncio.get_running_loop()
         for number in _FORWARDED:
             loop.add_signal_handler(number, self._pass_on, number)
+
+        def lose(lost: Future[Loss]) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: all had ended before
+                loop.call_soon_threadsafe(self._lose, lost.result())
+
+        self._lost.add_done_callback(lose)
         everyone = asyncio.gather(*(self._one(task) for task in self._tasks))
         failed = asyncio.ensure_future(self._failed.wait())
         watched: set[asyncio.Future[Any]] = {everyone, failed}
@@ -95,7 +107,7 @@ class _Fanout:
             self._fail(task.host, str(error), error.exit_code)
             return
         except OSError as error:
-            self._fail(task.host, str(error), _LOST)
+            self._fail(task.host, str(error), LOST)
             return
         finally:
             self._running.pop(task.host, None)
@@ -109,6 +121,11 @@ class _Fanout:
         for running in list(self._running.values()):
             running.drop()
         await everyone
+
+    def _lose(self, loss: Loss) -> None:
+        self._fail(loss.host, loss.reason, loss.code)
+        if loss.host in self._running:  # it would not hear that it should end
+            self._running[loss.host].drop()
 
     def _fail(self, host: str, what: str, code: int) -> None:
         if not self._failed.is_set():
@@ -132,12 +149,19 @@ class _Fanout:
             running.send(number)
 
 
-def run_everywhere(tasks: Sequence[Task], say: Callable[[str], None], grace_s: float = GRACE_S) -> int:
+def run_everywhere(
+    tasks: Sequence[Task],
+    say: Callable[[str], None],
+    lost: Future[Loss] | None = None,
+    *,
+    grace_s: float = GRACE_S,
+) -> int:
     """The first exit status that is not 0, or 0 once all have ended.
 
     Args:
         tasks: one per node.
         say: where a failure is told.
+        lost: a node that is found to be lost by other means than its command.
         grace_s: how long the others may take to end after one has failed.
 
     Raises:
@@ -145,4 +169,4 @@ def run_everywhere(tasks: Sequence[Task], say: Callable[[str], None], grace_s: f
     """
     if not tasks:
         raise AzcpError("there is no node to run on")
-    return asyncio.run(_Fanout(tasks, say, grace_s).run())
+    return asyncio.run(_Fanout(tasks, say, lost or Future(), grace_s).run())

@@ -1,14 +1,16 @@
-"""Which nodes a job has: from the command line, from a hostfile, or this one alone."""
+"""Which nodes a job has, as the user names them, and what a name may look like."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
 from azcp_runtime.contract import PreflightError, UsageError
+from azcp_runtime.launch.hostlist import expand
 
 _NAME: Final = re.compile(r"(?![-.])[A-Za-z0-9._-]{1,253}", re.ASCII)
 _IPV6: Final = re.compile(r"[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9_.-]+)?", re.ASCII)
@@ -16,31 +18,61 @@ _LONGEST_OWN_NAME: Final = 56
 """Open MPI 4.1 aborts in a node whose own host name is longer: it copies it into a buffer without a look."""
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The nodes of a job, and how they were found.
+
+    Args:
+        way: how, for a line of talk.
+        hosts: names or addresses in the order of their ranks.
+        own: which of them this node is, where every node runs the same command; None where one node
+            starts the others.
+    """
+
+    way: str
+    hosts: Sequence[str]
+    own: int | None = None
+
+
 class Discovery(Protocol):
     """A way to find the nodes of a job."""
 
-    def find(self) -> Sequence[str] | None:
-        """Names or addresses in the order of their ranks; None where this way does not apply."""
+    @property
+    def sought(self) -> str:
+        """What it looks at, for the one who wonders why nothing was found."""
+
+    def find(self) -> Found | None:
+        """The nodes; None where this way does not apply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """--hosts a,b,c."""
+    """--hosts a,b[0-3],c."""
 
     text: str | None
 
-    def find(self) -> Sequence[str] | None:
-        """The names between the commas."""
-        return None if self.text is None else _checked(self.text.split(","), "--hosts")
+    @property
+    def sought(self) -> str:
+        """The option."""
+        return "--hosts"
+
+    def find(self) -> Found | None:
+        """The names between the commas, ranges written out."""
+        return None if self.text is None else Found("--hosts", checked_hosts(expand(self.text), "--hosts"))
 
 
 @dataclass(frozen=True, slots=True)
 class InFile:
-    """--hostfile FILE: a name per line; how many slots it has does not matter here."""
+    """--hostfile FILE: names or ranges, one per line; how many slots a host has does not matter here."""
 
     path: Path | None
 
-    def find(self) -> Sequence[str] | None:
+    @property
+    def sought(self) -> str:
+        """The option."""
+        return "--hostfile"
+
+    def find(self) -> Found | None:
         """The first word of each line.
 
         Raises:
@@ -48,21 +80,21 @@ class InFile:
         """
         if self.path is None:
             return None
-        try:
-            text = self.path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"--hostfile {self.path} cannot be read: {error}") from error
-        lines = (line.partition("#")[0].split() for line in text.splitlines())
-        return _checked([words[0] for words in lines if words], str(self.path))
+        return Found(f"--hostfile {self.path}", read_hostfile(self.path))
 
 
-def find_hosts(ways: Sequence[Discovery]) -> Sequence[str]:
-    """What the first way says that applies; no host where none does: this node alone."""
-    for way in ways:
-        hosts = way.find()
-        if hosts is not None:
-            return hosts
-    return ()
+def read_hostfile(path: Path) -> Sequence[str]:
+    """The hosts of a file as mpirun and its operators write it.
+
+    Raises:
+        UsageError: the file cannot be read, or names no host.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the hostfile {path} cannot be read: {error}") from error
+    lines = (line.partition("#")[0].split() for line in text.splitlines())
+    return checked_hosts([host for words in lines if words for host in expand(words[0])], str(path))
 
 
 def check_host(text: str) -> str:
@@ -108,11 +140,20 @@ def check_distinct(addresses: Mapping[str, str]) -> None:
         raise PreflightError(f"two names of one node: {'; '.join(clashes)}", remedy="name each node once")
 
 
-def _checked(entries: Sequence[str], source: str) -> Sequence[str]:
+def checked_hosts(entries: Sequence[str], source: str) -> Sequence[str]:
+    """The entries as hosts, each once.
+
+    Args:
+        entries: names, addresses, or either with a number of slots.
+        source: where they are from, for the message.
+
+    Raises:
+        UsageError: one is no host or is there twice, or there is none.
+    """
     hosts = [check_host(_without_slots(entry.strip())) for entry in entries if entry.strip()]
     if not hosts:
         raise UsageError(f"{source} names no host")
-    twice = sorted({host for host in hosts if hosts.count(host) > 1})
+    twice = sorted(host for host, times in Counter(hosts).items() if times > 1)
     if twice:
         raise UsageError(f"{source} names {', '.join(twice)} twice", remedy="one rank runs on each node")
     return hosts

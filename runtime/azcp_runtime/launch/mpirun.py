@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from types import FrameType
 from typing import Final
 
@@ -16,6 +19,7 @@ from azcp_runtime.contract import ExitCode, PreflightError
 from azcp_runtime.contract.image import ENV_RESTORED, OPENMPI
 from azcp_runtime.isolate import mpi_environment
 from azcp_runtime.launch.hosts import check_own_name
+from azcp_runtime.launch.peers import Loss
 from azcp_runtime.ssh.state import state_dir
 
 MPIRUN: Final = f"{OPENMPI}/bin/mpirun"
@@ -23,6 +27,11 @@ _STOPPING: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 _PASSED_ON: Final = (*_STOPPING, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT)
 _ENDED_BY_SIGNAL: Final = 128
 _PR_SET_PDEATHSIG: Final = 1
+_LOOK_EVERY_S: Final = 0.5
+OWN_END_S: Final = 5.0
+"""mpirun and azcp-distribute notice a lost node too, and know more to say about it."""
+
+_TOLD_END_S: Final = 10.0
 _LIBC: Final = ctypes.CDLL(None)
 """Loaded here and not between fork and exec, where a lock of the loader may never be given back."""
 
@@ -32,12 +41,19 @@ def main(argv: Sequence[str]) -> int:
     return run_mpirun(argv, os.environ)
 
 
-def run_mpirun(arguments: Sequence[str], env: Mapping[str, str], *, reads_stdin: bool = True) -> int:
+def run_mpirun(
+    arguments: Sequence[str],
+    env: Mapping[str, str],
+    lost: Future[Loss] | None = None,
+    *,
+    reads_stdin: bool = True,
+) -> int:
     """The exit code of mpirun, or 75 where a signal to us has stopped it.
 
     Args:
         arguments: of mpirun.
         env: any; it is scrubbed.
+        lost: a node whose loss ends mpirun, if it does not end by itself.
         reads_stdin: whether rank 0 may read ours.
 
     Raises:
@@ -50,7 +66,7 @@ def run_mpirun(arguments: Sequence[str], env: Mapping[str, str], *, reads_stdin:
     sys.stdout.flush()
     sys.stderr.flush()
     try:
-        return _run(argv, clean, reads_stdin)
+        return _run(argv, clean, lost, reads_stdin)
     except OSError as error:
         raise PreflightError(
             f"{MPIRUN} cannot be started: {error.strerror}",
@@ -71,7 +87,7 @@ def _on_loopback(env: Mapping[str, str]) -> dict[str, str]:
     return {name: "docker0" for name in names if f"{ENV_RESTORED}{name}" not in env}
 
 
-def _run(argv: Sequence[str], env: Mapping[str, str], reads_stdin: bool) -> int:
+def _run(argv: Sequence[str], env: Mapping[str, str], lost: Future[Loss] | None, reads_stdin: bool) -> int:
     stopped: list[int] = []
     child: subprocess.Popen[bytes] | None = None
 
@@ -89,14 +105,28 @@ def _run(argv: Sequence[str], env: Mapping[str, str], reads_stdin: bool) -> int:
             env=dict(env),
             stdin=None if reads_stdin else subprocess.DEVNULL,
             process_group=0,
-            preexec_fn=_end_with_parent,  # noqa: PLW1509 - no thread has been started here
+            preexec_fn=_end_with_parent,  # noqa: PLW1509 - it takes no lock, whatever our threads hold
         )
         if stopped:
             child.send_signal(stopped[0])
-        code = child.wait()
+        code = _wait(child, lost) if lost else child.wait()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
     if stopped and code:
         return ExitCode.RESUMABLE
     return code if code >= 0 else _ENDED_BY_SIGNAL - code
+
+
+def _wait(child: subprocess.Popen[bytes], lost: Future[Loss]) -> int:
+    """Its exit code; it is told to end, and then ended, where it does not notice that a node is lost."""
+    steps = [(OWN_END_S, signal.SIGTERM), (OWN_END_S + _TOLD_END_S, signal.SIGKILL)]
+    since = 0.0
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return child.wait(_LOOK_EVERY_S)
+        if not lost.done():
+            continue
+        since = since or time.monotonic()
+        while steps and time.monotonic() - since > steps[0][0]:
+            child.send_signal(steps.pop(0)[1])

@@ -20,15 +20,22 @@ class Nodes:
     Args:
         addresses: by the name that the user gave.
         hostfile: where they are written down for mpirun.
+        own: which of them this node is; empty where it is none of them.
     """
 
     addresses: Mapping[str, str]
     hostfile: Path
+    own: str = ""
 
     @property
     def master(self) -> str:
         """The first one, as the user calls it."""
         return next(iter(self.addresses))
+
+    @property
+    def others(self) -> Mapping[str, str]:
+        """All but this node."""
+        return {host: address for host, address in self.addresses.items() if host != self.own}
 
 
 def hostfile_text(nodes: Nodes) -> str:

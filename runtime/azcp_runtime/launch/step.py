@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 from azcp_runtime.contract import PreflightError, UsageError
 from azcp_runtime.ssh.state import CONTAINER, LAUNCHER, Surroundings, here, recall, state_dir
 
-_USUAL_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+USUAL_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def become_command(argv: Sequence[str]) -> NoReturn:
         print(f"azcp-step: {node.cwd} cannot be entered ({error.strerror}), / it is", file=sys.stderr)
         os.chdir("/")
     # execvpe searches PATH as it is here, and it must be the container's.
-    os.environ["PATH"] = env.get("PATH", _USUAL_PATH)
+    os.environ["PATH"] = env.get("PATH", USUAL_PATH)
     sys.stdout.flush()
     try:
         os.execvpe(command[0], command, env)  # noqa: S606 - the user's own argument list, no shell
@@ -71,6 +71,10 @@ def step_environment(node: Surroundings, place: Place) -> dict[str, str]:
         "NNODES": str(place.nodes),
         "MASTER_ADDR": place.master,
         "MASTER_PORT": str(place.port),
+        # What torchrun reads where the options --node-rank, --master-addr and --master-port are not given.
+        "PET_NODE_RANK": str(place.rank),
+        "PET_MASTER_ADDR": place.master,
+        "PET_MASTER_PORT": str(place.port),
     }
 
 

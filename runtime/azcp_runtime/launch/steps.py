@@ -7,14 +7,13 @@ import contextlib
 import os
 import shlex
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from azcp_runtime.launch.fanout import Running, Task, run_everywhere
+from azcp_runtime.launch.fanout import Running, Task
 from azcp_runtime.launch.lines import Lines
-from azcp_runtime.launch.network import is_local
 from azcp_runtime.launch.phases import Nodes, step_argv
 from azcp_runtime.ssh.state import state_dir
 
@@ -45,9 +44,19 @@ class OwnNode:
         self.send(signal.SIGKILL)
 
 
-async def start_here(argv: Sequence[str]) -> Running:
-    """Start a step as our child, in a group of its own."""
-    child = await asyncio.create_subprocess_exec(*argv, stdin=asyncio.subprocess.DEVNULL, process_group=0)
+async def start_here(
+    argv: Sequence[str], env: Mapping[str, str] | None = None, cwd: str | None = None
+) -> Running:
+    """Start a command as our child, in a group of its own.
+
+    Args:
+        argv: its words.
+        env: another environment than ours.
+        cwd: another folder.
+    """
+    child = await asyncio.create_subprocess_exec(
+        *argv, env=env, cwd=cwd, stdin=asyncio.subprocess.DEVNULL, process_group=0
+    )
     return OwnNode(child)
 
 
@@ -62,28 +71,25 @@ async def start_there(argv: Sequence[str], address: str, port: int, keys: JobKey
     return await start_command(Peer(address, port, own_user()), keys, shlex.join(argv), Lines(1), Lines(2))
 
 
-def run_steps(
-    nodes: Nodes, port: int, master_port: int, words: Sequence[str], say: Callable[[str], None]
-) -> int:
-    """The user's command on all nodes; its first exit status that is not 0.
+def step_tasks(nodes: Nodes, port: int, master_port: int, words: Sequence[str]) -> list[Task]:
+    """The user's command on all nodes.
 
     Args:
         nodes: rank i is the i-th.
         port: of the nodes' ssh servers.
         master_port: on which the first node's program may wait for the others.
         words: the command.
-        say: where a failure is told.
     """
     keys = None
     tasks = []
     for rank, (host, address) in enumerate(nodes.addresses.items()):
         argv = step_argv(nodes, rank, master_port, words)
-        if is_local(address):
+        if host == nodes.own:
             tasks.append(Task(host, partial(start_here, argv)))
             continue
         keys = keys or _keys()
         tasks.append(Task(host, partial(start_there, argv, address, port, keys)))
-    return run_everywhere(tasks, say)
+    return tasks
 
 
 def _keys() -> JobKeys:

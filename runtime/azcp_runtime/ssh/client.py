@@ -201,14 +201,24 @@ async def open_command(
     Raises:
         PreflightError: the node cannot be reached, or does not let us in.
     """
-    connection = await _connect_with_patience(peer, keys)
+    return await open_on(await _connect_with_patience(peer, keys), peer.host, command, stdout, stderr)
+
+
+async def open_on(
+    connection: asyncssh.SSHClientConnection, host: str, command: str, stdout: Sink, stderr: Sink
+) -> tuple[asyncssh.SSHClientChannel[bytes], Remote]:
+    """The same on a connection that is there already; the command's end is the connection's.
+
+    Raises:
+        PreflightError: the node does not run it.
+    """
     remote = Remote(connection, stdout, stderr)
     try:
         channel, _ = await connection.create_session(
             lambda: remote, command, encoding=None, request_pty=False
         )
     except (asyncssh.ChannelOpenError, asyncssh.DisconnectError) as error:
-        raise PreflightError(f"{peer.host} does not run the command: {error}") from error
+        raise PreflightError(f"{host} does not run the command: {error}") from error
     return channel, remote
 
 

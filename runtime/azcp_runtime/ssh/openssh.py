@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, NoReturn
+from types import MappingProxyType
+from typing import Any, Final, NoReturn
 
 from azcp_runtime.contract import PreflightError
 from azcp_runtime.contract.image import ENV_STATE_DIR
@@ -14,6 +17,8 @@ from azcp_runtime.ssh.state import write_private
 
 _PRIVILEGE_SEPARATION: Final = Path("/run/sshd")
 _USUAL_PATH: Final = "/usr/sbin:/usr/local/sbin:/sbin:/usr/bin:/usr/local/bin:/bin"
+SSHD_ENVIRONMENT: Final = MappingProxyType({"PATH": _USUAL_PATH})
+"""All that sshd needs."""
 
 
 def sshd_config(keys: JobKeys, host_key: Path, certificate: Path | None, listen: str, port: int) -> str:
@@ -70,6 +75,16 @@ def become_sshd(keys: JobKeys, state: Path, listen: str, port: int) -> NoReturn:
     Raises:
         PreflightError: there is none, or its folder cannot be made.
     """
+    argv = sshd_argv(keys, state, listen, port)
+    os.execve(argv[0], argv, dict(SSHD_ENVIRONMENT))  # noqa: S606
+
+
+def sshd_argv(keys: JobKeys, state: Path, listen: str, port: int) -> list[str]:
+    """The base's sshd in the foreground, with its host key and its configuration written for it.
+
+    Raises:
+        PreflightError: there is none, or its folder cannot be made.
+    """
     sshd = find_sshd()
     if " " in str(state):
         raise PreflightError(
@@ -80,8 +95,30 @@ def become_sshd(keys: JobKeys, state: Path, listen: str, port: int) -> NoReturn:
     host_key, certificate = make_host_key(keys)
     config = state / "sshd_config"
     write_private(config, sshd_config(keys, host_key, certificate, listen, port).encode())
-    # sshd re-executes itself, hence the absolute path; it needs nothing of the environment.
-    os.execve(sshd, [str(sshd), "-D", "-e", "-f", str(config)], {"PATH": _USUAL_PATH})  # noqa: S606
+    # sshd re-executes itself, hence the absolute path.
+    return [str(sshd), "-D", "-e", "-f", str(config)]
+
+
+async def serve_until(argv: Sequence[str], ready: Callable[[], None], stopped: asyncio.Event) -> None:
+    """Run sshd as a child until an event.
+
+    Args:
+        argv: of sshd_argv.
+        ready: called once it was started.
+        stopped: the event.
+    """
+    child = await asyncio.create_subprocess_exec(*argv, env=dict(SSHD_ENVIRONMENT))
+    ready()
+    waits: set[asyncio.Future[Any]] = {
+        asyncio.ensure_future(child.wait()),
+        asyncio.ensure_future(stopped.wait()),
+    }
+    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    for wait in waits:
+        wait.cancel()
+    if child.returncode is None:
+        child.terminate()
+        await child.wait()
 
 
 def _make_separation_folder() -> None:

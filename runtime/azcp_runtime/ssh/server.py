@@ -79,7 +79,7 @@ def peer_name(connection: asyncssh.SSHServerConnection) -> str:
 
 
 async def serve(service: Service, ready: Callable[[], None]) -> None:
-    """Answer until SIGTERM or SIGINT; children that are left are ended then.
+    """Answer until SIGTERM or SIGINT.
 
     Args:
         service: what is offered.
@@ -92,6 +92,20 @@ async def serve(service: Service, ready: Callable[[], None]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
+    await serve_until(service, ready, stopped)
+
+
+async def serve_until(service: Service, ready: Callable[[], None], stopped: asyncio.Event) -> None:
+    """Answer until an event; children that are left are ended then.
+
+    Args:
+        service: what is offered.
+        ready: called once the port is ours.
+        stopped: the event.
+
+    Raises:
+        PreflightError: the address cannot be listened on, or authorized_keys holds no key.
+    """
     sessions: set[asyncio.Task[None]] = set()
     connections: set[asyncssh.SSHServerConnection] = set()
     acceptor = await _listen(service, sessions, connections)
