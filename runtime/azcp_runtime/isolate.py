@@ -15,6 +15,7 @@ from typing import Final, NoReturn
 from azcp_runtime.contract.image import (
     BIN,
     ENV_CLEAN,
+    ENV_INDEX,
     ENV_RESTORED,
     ENV_SSH_KEYS,
     ENV_SSH_PORT,
@@ -40,6 +41,13 @@ _RANK: Final = (
 )
 """What makes a process a rank of the launcher that started it: kept, so that the world's size is checked."""
 
+_STEP: Final = ("SLURM_NODELIST", "SLURM_JOBID", "SLURM_JOB_ID", "SLURM_STEPID", "SLURM_STEP_ID")
+"""Without them Open MPI 4 takes a rank that srun has started for a program without any launcher, although it
+has PMIx; with them and without PMIx it gives up before the world's size can be checked."""
+
+_NATIVE: Final = "native"
+"""The one way to prove to a PMIx server who we are that every build has; Slurm names munge before it."""
+
 _HANDED: Final = ("AZCP_", "AZURE_", "IDENTITY_", "IMDS_", "MSI_")
 """How the names begin that the launcher's node hands to every rank."""
 
@@ -51,7 +59,7 @@ _HANDED_WHOLE: Final = frozenset(
     }
 )
 
-_NODE_LOCAL: Final = frozenset({ENV_CLEAN, ENV_STATE_DIR, ENV_SSH_KEYS})
+_NODE_LOCAL: Final = frozenset({ENV_CLEAN, ENV_STATE_DIR, ENV_SSH_KEYS, ENV_INDEX})
 """Ours, but each node has its own."""
 
 
@@ -62,12 +70,21 @@ def scrubbed(env: Mapping[str, str], *, is_rank: bool = False) -> dict[str, str]
         env: the container's.
         is_rank: keep what a foreign launcher told its rank.
     """
+    of_launcher: tuple[str, ...] = ()
+    if is_rank:
+        of_launcher = (*_RANK, *(_STEP if "PMIX_RANK" in env else ()))
     kept = {
         name: value
         for name, value in env.items()
-        if not name.startswith(_FOREIGN) or (is_rank and name.startswith(_RANK))
+        if not name.startswith(_FOREIGN) or name.startswith(of_launcher)
     }
-    return kept | restored(env)
+    return kept | _proof(kept) | restored(env)
+
+
+def _proof(kept: Mapping[str, str]) -> dict[str, str]:
+    """How a rank proves who it is to its launcher."""
+    modes = kept.get("PMIX_SECURITY_MODE", "").split(",")
+    return {"PMIX_SECURITY_MODE": _NATIVE} if _NATIVE in modes else {}
 
 
 def restored(env: Mapping[str, str]) -> dict[str, str]:

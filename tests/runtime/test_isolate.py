@@ -47,6 +47,14 @@ def test_a_rank_of_a_foreign_launcher_keeps_its_rank_and_nothing_that_breaks_mpi
     assert scrubbed(env, is_rank=True) == {"PMIX_RANK": "3", "PMIX_NAMESPACE": "n", "SLURM_NTASKS": "4"}
 
 
+def test_a_rank_of_srun_keeps_its_step_where_it_has_pmix_and_proves_itself_as_every_build_can() -> None:
+    step = {"SLURM_NODELIST": "n1", "SLURM_JOBID": "1", "SLURM_JOB_ID": "1", "SLURM_STEPID": "0"}
+    env = {**step, "PMIX_RANK": "0", "PMIX_SECURITY_MODE": "munge,native", "SLURM_CONF": "/x"}
+    assert scrubbed(env, is_rank=True) == {**step, "PMIX_RANK": "0", "PMIX_SECURITY_MODE": "native"}
+    assert scrubbed(step, is_rank=True) == {}
+    assert scrubbed(env) == {}
+
+
 def test_mpirun_runs_from_our_prefix_with_our_parameters_alone() -> None:
     env = mpi_environment({"OPAL_PREFIX": "/hpcx", "OMPI_MCA_mca_base_param_files": "/x"}, STATE, 1000)
     assert env["OPAL_PREFIX"] == OPENMPI
@@ -88,6 +96,7 @@ def test_credentials_are_handed_to_the_ranks_by_name_and_a_nodes_own_folders_are
         "AZCP_SSH_KEYS": "/y",
         "AZCP_CLEAN": "1",
         "AZCP_SSH_PORT": "1",
+        "AZCP_INDEX": "3",
         "PATH": "/bin",
     }
     assert handed_names(env) == ["AZCP_SAS", "AZURE_CLIENT_ID", "HTTPS_PROXY", "IDENTITY_ENDPOINT"]

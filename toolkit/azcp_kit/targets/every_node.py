@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
+
+from azcp_runtime.contract.image import ENV_INDEX
 
 from azcp_kit.spec.job import JobSpec
 from azcp_kit.targets.argv import consumer_argv, every_node_argv
 from azcp_kit.targets.containers import PORT, Place, consumer, distributor
 from azcp_kit.targets.pod import node_pod
 from azcp_kit.targets.volumes import data_volume, keys_volume, shm_volume, state_volume
-
-ENV_INDEX: Final = "AZCP_INDEX"
-"""Which of the nodes this one is: the number, or a pod's name that ends in it."""
 
 
 def ssh_secret_name(job: JobSpec) -> str:
