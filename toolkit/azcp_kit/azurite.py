@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import SplitResult, urlsplit
 
 from azcp_runtime.contract import PreflightError
 
@@ -21,7 +22,7 @@ from azcp_kit.child import start, stop
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 ACCOUNT: Final = "devstoreaccount1"
 LOOPBACK: Final = "127.0.0.1"
@@ -32,7 +33,7 @@ LOG_TAIL_LINES: Final = 5
 
 @dataclass(frozen=True)
 class Azurite:
-    """A Blob endpoint that answers; `key` is the account's shared key in base64."""
+    """A Blob endpoint that answers; `key` is the shared key in base64, of every account it has."""
 
     endpoint: str
     account: str
@@ -48,12 +49,16 @@ def find_azurite() -> list[str] | None:
 
 
 @contextmanager
-def run_azurite(folder: Path, port: int = 0) -> Iterator[Azurite]:
+def run_azurite(
+    folder: Path, port: int = 0, host: str = LOOPBACK, accounts: Sequence[str] = (ACCOUNT,)
+) -> Iterator[Azurite]:
     """Run Azurite with its data under `folder` until the block ends, whichever way it ends.
 
     Args:
         folder: made if absent; holds the blobs and azurite.log, and stays afterwards.
-        port: on loopback; 0 takes a free one.
+        port: 0 takes a free one.
+        host: the address of this machine that it listens on.
+        accounts: their names; the first is that of the endpoint.
 
     Raises:
         PreflightError: Azurite is not installed, or it did not answer in time.
@@ -66,36 +71,47 @@ def run_azurite(folder: Path, port: int = 0) -> Iterator[Azurite]:
             remedy="install Node.js and run `make clean venv`",
         )
     folder.mkdir(parents=True, exist_ok=True)
-    port = port or _free_port()
+    port = port or _free_port(host)
     # A key of this run's own: nobody else on the machine can use the endpoint, and no key lies in the source.
     key = base64.b64encode(secrets.token_bytes(32)).decode()
-    azurite = Azurite(f"http://{LOOPBACK}:{port}/{ACCOUNT}", ACCOUNT, key, folder / "azurite.log")
-    process = _start(argv, folder, port, azurite)
+    azurite = Azurite(f"http://{host}:{port}/{accounts[0]}", accounts[0], key, folder / "azurite.log")
+    process = _start([*argv, "--blobHost", host, "--blobPort", str(port)], folder, azurite, accounts)
     try:
-        _wait_until_it_answers(process, port, azurite.log)
+        _wait_until_it_answers(process, azurite.endpoint, azurite.log)
         yield azurite
     finally:
         stop(process)
 
 
-def _free_port() -> int:
+def _free_port(host: str) -> int:
     with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
+        try:
+            probe.bind((host, 0))
+        except OSError as error:
+            raise PreflightError(
+                f"the Blob emulator cannot listen on {host}",
+                cause=str(error.strerror),
+                remedy="it must be an address of this very machine",
+            ) from error
         return int(probe.getsockname()[1])
 
 
-def _start(argv: list[str], folder: Path, port: int, azurite: Azurite) -> subprocess.Popen[bytes]:
+def _start(
+    argv: list[str], folder: Path, azurite: Azurite, accounts: Sequence[str]
+) -> subprocess.Popen[bytes]:
     # The version check compares dates of the service's API: it would tie the SDK's release to Azurite's.
-    options = ["--silent", "--skipApiVersionCheck", "--disableTelemetry"]
-    place = ["--blobHost", LOOPBACK, "--blobPort", str(port), "--location", str(folder)]
-    environment = os.environ | {"AZURITE_ACCOUNTS": f"{azurite.account}:{azurite.key}"}
+    options = ["--silent", "--skipApiVersionCheck", "--disableTelemetry", "--location", str(folder)]
+    keys = ";".join(f"{account}:{azurite.key}" for account in accounts)
+    environment = os.environ | {"AZURITE_ACCOUNTS": keys}
     with azurite.log.open("wb") as log:
-        return start([*argv, *options, *place], environment, stdout=log, stderr=log)
+        return start([*argv, *options], environment, stdout=log, stderr=log)
 
 
-def _wait_until_it_answers(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+def _wait_until_it_answers(process: subprocess.Popen[bytes], endpoint: str, log: Path) -> None:
+    address = urlsplit(endpoint)
+    port = address.port
     deadline = time.monotonic() + START_TIMEOUT_S
-    while not _answers(port):
+    while not _answers(address):
         if process.poll() is not None:
             raise PreflightError(
                 f"Azurite ended with status {process.returncode} instead of answering on port {port}",
@@ -109,10 +125,10 @@ def _wait_until_it_answers(process: subprocess.Popen[bytes], port: int, log: Pat
         time.sleep(POLL_S)
 
 
-def _answers(port: int) -> bool:
-    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=1)
+def _answers(address: SplitResult) -> bool:
+    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=1)
     try:
-        connection.request("GET", f"/{ACCOUNT}?comp=list")
+        connection.request("GET", f"{address.path}?comp=list")
         connection.getresponse()
     except (OSError, http.client.HTTPException):
         return False

@@ -362,3 +362,34 @@ def lint(
     from azcp_kit.lint.command import LintCommand, run_lint
 
     raise typer.Exit(run_lint(LintCommand(file, as_json=as_json, strict=strict)))
+
+
+@app.command()
+def rehearse(
+    manifest: Annotated[Path, typer.Argument(help="A manifest of any kind; - reads standard input.")],
+    nodes: Annotated[
+        int | None, typer.Option(min=1, help="Pods instead of the manifest's number; at most 3 if absent.")
+    ] = None,
+    image: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=OTHER, or OTHER for all: a local image in the place of the manifest's."),
+    ] = None,
+    pull: Annotated[bool, typer.Option("--pull", help="Pull images that are absent.")] = False,
+    timeout: Annotated[float, typer.Option(help="Seconds for all of it.")] = 600.0,
+    size: Annotated[str, typer.Option(help="Of the data set that is made up.")] = "48MiB",
+    until: Annotated[str, typer.Option(help="end, or distributed: the user's command is left out.")] = "end",
+    late: Annotated[list[str] | None, typer.Option(help="POD=SECONDS: the pod starts that late.")] = None,
+    kill: Annotated[
+        list[str] | None,
+        typer.Option(help="POD=phase1/SECONDS or POD=start/SECONDS: kill -9, so long after it."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Run a manifest's own pods as containers here, with Azurite as the account; exit 7 or 8 where it fails."""
+    from azcp_kit.rehearse.command import RehearseCommand, run_rehearse
+
+    command = RehearseCommand(
+        manifest=manifest, nodes=nodes, images=tuple(image or ()), pulls=pull, timeout_s=timeout, size=size,
+        until=until, late=tuple(late or ()), kills=tuple(kill or ()), as_json=as_json,
+    )  # fmt: skip
+    raise typer.Exit(run_rehearse(command))

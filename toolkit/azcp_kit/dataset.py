@@ -46,12 +46,12 @@ class DataSet:
     size_bytes: int
 
 
-def data_set_layout(size_bytes: int, seed: int) -> Iterator[tuple[str, int]]:
+def data_set_layout(size_bytes: int, seed: int, small_files: int = SMALL_FILES) -> Iterator[tuple[str, int]]:
     """Relative name and size of each file, the same for the same arguments; large files fill up the size."""
     numbers = random.Random(seed)
     small = list(_odd_files()) + [
         (f"samples/{index % 40:02d}/{index:05d}.json", numbers.randrange(SMALL_FILE_MAX_BYTES))
-        for index in range(SMALL_FILES)
+        for index in range(small_files)
     ]
     yield from small
     rest = max(0, size_bytes - sum(size for _, size in small))
@@ -59,11 +59,11 @@ def data_set_layout(size_bytes: int, seed: int) -> Iterator[tuple[str, int]]:
         yield f"checkpoint/weights-{index:05d}-of-{len(LARGE_FILE_SHARES):05d}.safetensors", int(rest * share)
 
 
-def make_data_set(folder: Path, size_bytes: int, seed: int = 1) -> DataSet:
+def make_data_set(folder: Path, size_bytes: int, seed: int = 1, small_files: int = SMALL_FILES) -> DataSet:
     """Write the files of data_set_layout under `folder`; their bytes depend on the arguments alone."""
     numbers = random.Random(seed)
     files = total = 0
-    for name, size in data_set_layout(size_bytes, seed):
+    for name, size in data_set_layout(size_bytes, seed, small_files):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("wb") as file:

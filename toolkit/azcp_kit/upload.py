@@ -28,8 +28,10 @@ def upload_folder(folder: Path, azurite: Azurite, container: str) -> int:
     # The SDK logs each request and its headers at INFO.
     logging.getLogger("azure").setLevel(logging.WARNING)
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    # The SDK takes the account's name from a URL of loopback alone.
+    credential = {"account_name": azurite.account, "account_key": azurite.key}
     service = BlobServiceClient(
-        azurite.endpoint, credential=azurite.key, max_block_size=BLOCK_BYTES, max_single_put_size=BLOCK_BYTES
+        azurite.endpoint, credential=credential, max_block_size=BLOCK_BYTES, max_single_put_size=BLOCK_BYTES
     )
     try:
         with service, service.create_container(container) as client, ThreadPoolExecutor(THREADS) as pool:
