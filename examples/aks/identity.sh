@@ -34,7 +34,7 @@ if [ -z "$issuer" ]; then
     exit 1
 fi
 az identity federated-credential create --resource-group "$group" --identity-name "$name" \
-    --name "$cluster-$namespace-$service_account" --issuer "$issuer" \
+    --name training-aks-training-llama --issuer "$issuer" \
     --subject "system:serviceaccount:$namespace:$service_account" --audiences api://AzureADTokenExchange
 
 az role assignment create --role "Storage Blob Data Reader" \

@@ -87,7 +87,7 @@ def test_the_secrets_script_makes_a_key_pair_that_kubectl_gets_and_leaves_none_b
     )
     assert (ran.returncode, ran.stderr) == (0, "")
     calls = (tmp_path / "calls").read_text()
-    assert "create secret generic llama-ssh --namespace=training" in calls
+    assert "create secret generic llama-azcp-ssh --namespace=training" in calls
     assert "private" in calls
-    assert "apply --namespace=training --filename=-" in calls
+    assert "apply --server-side --force-conflicts --namespace=training --filename=-" in calls
     assert not list((tmp_path / "tmp").iterdir())

@@ -116,18 +116,37 @@ def test_ten_errors_are_told_in_one_answer_each_with_its_line() -> None:
         ('command = { form = "torchrun", run = ["torchrun", "x.py"] }', "begins with torchrun"),
         ('command = { run = ["a\\u0000b"] }', "NUL"),
         ('distribute = { options = ["--expect-ranks=3"] }', "--expect-ranks is set from nodes"),
-        ('distribute = { options = ["--"] }', "ends the options"),
+        ('distribute = { options = ["--"] }', "is no option of azcp-distribute"),
         ("distribute = { concurrency = 301 }", "301 is not from 1 to 300"),
         ('auth = { identity = "me" }', "is no client id"),
         ('auth = { secret = "s", anonymous = true }', "has secret and anonymous"),
         ('auth = { service-account = "s" }', "only a workload identity"),
         ('security = "restricted"', "host-path is not allowed at security restricted"),
         ('limits = { deadline = "0s" }', "is no time that a cluster can wait"),
+        (f'queue = "{"a" * 64}"', "a label's value has at most 63"),
+        ('distribute = { options = ["--verfy"] }', "is no option of azcp-distribute; did you mean --verify?"),
+        ('distribute = { options = ["stray"] }', "is no option of azcp-distribute"),
+        ('distribute = { options = ["--block-size"] }', "--block-size needs a value"),
+        ('distribute = { options = ["--dry-run"] }', "leaves the data incomplete"),
+        ('command = { env = { AZCP_SAS = "x" } }', "is a secret"),
+        ('command = { run = ["curl", "https://a/b?sv=1&sig=hidden"] }', "looks like a secret"),
+        ('auth = { secret = "sv=1&sig=hidden" }', "what it says is no Kubernetes name"),
+        ('image = "a:b:c"', "is no image reference"),
+        ('image = "host/x@sha256:zz"', "is no image reference"),
+        ('source = "https://acct.blob.core.windows.net"', "is no address of a folder"),
+        ('source = "https://acct:99999/c/p"', "is no address of a folder"),
+        ('source = "http://host:10000/account"', "is no address of a folder"),
+        ('source = "models/llama"', "is neither a Blob URL nor an absolute path"),
+        ('dest = "/opt/azcp/x"', "would hide what the container needs there"),
+        ('dest = "/dev/shm/x"', "would hide what the container needs there"),
     ],
 )  # fmt: skip
 def test_a_value_that_cannot_be_is_refused_with_the_reason(line: str, told: str) -> None:
-    text = with_lines(line) if not line.startswith("name =") else line + "\n" + SMALL.partition("\n")[2]
-    assert told in problem_of(text)
+    key = line.partition(" ")[0]
+    text = line + "\n" + "".join(f"{each}\n" for each in SMALL.splitlines() if not each.startswith(f"{key} "))
+    problem = problem_of(text)
+    assert told in problem
+    assert "hidden" not in problem
 
 
 def test_a_wrong_key_does_not_bring_further_errors_with_it() -> None:
@@ -138,9 +157,32 @@ def test_the_command_line_comes_over_the_file() -> None:
     job = parse_job(SMALL, settings=("nodes=8", "image=other:1", 'labels={team="a"}', "limits.retries=3"))
     assert (job.nodes, job.image, job.labels, job.limits.retries) == (8, "other:1", {"team": "a"}, 3)
     assert problem_of(SMALL, "nodes=none").startswith("--set: nodes: is a text")
-    for wrong in ("nodes", "=3", "name.x=1"):
-        with pytest.raises(UsageError, match="--set"):
-            parse_job(SMALL, settings=(wrong,))
+    selected = parse_job(SMALL, settings=('node-selector."kubernetes.io/os"=linux', "queue="))
+    assert (selected.node_selector, selected.queue) == ({"kubernetes.io/os": "linux"}, "")
+
+
+def test_what_cannot_be_set_does_not_hide_what_else_is_wrong() -> None:
+    settings = ("nodes", "=3", "name.x=1", "x=" + "[" * 3000, "user=" + "9" * 5000)
+    lines = problems_of(SMALL.replace('"registry', '"?'), *settings)
+    assert [line.split(":")[0].strip() for line in lines] == ["--set"] * 5 + ["line 2"]
+
+
+def test_a_table_that_is_an_array_is_told_on_its_line() -> None:
+    assert problem_of(SMALL + "\n[[auth]]\nsecret = 'x'\n").startswith(
+        "line 10: auth: is a list, not a table"
+    )
+
+
+def test_a_flood_of_unknown_keys_is_cut() -> None:
+    lines = problems_of("".join(f"k{number} = 1\n" for number in range(500)) + SMALL)
+    assert (len(lines), lines[-1].strip()) == (101, "and 400 more")
+
+
+def test_what_no_parser_can_hold_is_one_error() -> None:
+    for text in (f"user = {'9' * 5000}\n{SMALL}", f"x = {'[' * 3000}\n{SMALL}"):
+        with pytest.raises(UsageError, match="is no TOML"):
+            parse_job(text)
+    assert "is no Kubernetes quantity" in problem_of(with_lines(f'resources = {{ memory = "{"9" * 400}" }}'))
 
 
 def test_lists_and_tables_are_read() -> None:

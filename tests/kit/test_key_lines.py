@@ -39,11 +39,17 @@ def test_keys_are_found_on_their_lines_and_texts_are_no_keys() -> None:
         "storage": 13,
         "storage.path": 14,
         "storage.quoted key": 15,
+        "tolerations": 17,
         "tolerations[0]": 17,
         "tolerations[0].key": 18,
         "tolerations[1]": 20,
         "tolerations[1].key": 21,
     }
+
+
+def test_quotes_before_the_end_of_a_string_of_several_lines_belong_to_it() -> None:
+    assert key_lines('run = ["""a"""", "[x"]\nnodes = 1\n')["nodes"] == 2
+    assert key_lines('"stora\\u0067e".path = 1\n') == {"storage": 1, "storage.path": 1}
 
 
 def test_what_has_no_line_of_its_own_is_where_its_holder_is() -> None:

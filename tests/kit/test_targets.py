@@ -151,7 +151,14 @@ def test_any_text_of_job_toml_reaches_the_container_as_it_was(
 
 @pytest.mark.parametrize(
     ("kind", "name", "excess"),
-    [("mpijob", "a" * 48, 1), ("job", "a" * 56, 2), ("jobset", "a" * 50, 3), ("volcano", "a" * 51, 2)],
+    [
+        ("mpijob", "a" * 48, 1),
+        ("job", "a" * 56, 2),
+        ("jobset", "a" * 50, 3),
+        ("volcano", "a" * 51, 2),
+        ("statefulset", "a" * 53, 1),
+        ("warmup", "a" * 62, 1),
+    ],
 )
 def test_a_name_that_makes_host_names_too_long_is_refused_with_how_much_to_cut(
     kind: str, name: str, excess: int
@@ -169,7 +176,7 @@ def test_the_nodes_of_a_job_know_each_other_by_names_that_resolve_before_they_ar
     argv = launch["command"]
     hosts = argv[argv.index("--hosts") + 1]
     assert "--every-node" in argv
-    assert hosts.endswith("-[0-3].llama")
+    assert hosts.endswith("-[0-3].llama" if kind == "volcano" else "-[0-3].llama-nodes")
     published = [each["spec"] for each in found if each["kind"] == "Service"]
     published += [found[0]["spec"].get("network", {})]
     svc = found[0]["spec"].get("plugins", {}).get("svc", [])
@@ -182,7 +189,7 @@ def test_the_nodes_of_a_job_know_each_other_by_names_that_resolve_before_they_ar
 def test_the_number_of_nodes_is_said_once_and_stands_wherever_it_is_needed() -> None:
     found = documents("job", job_text("job", COMMAND), "nodes=7")
     text = str(found)
-    assert "llama-[0-6].llama" in text
+    assert "llama-[0-6].llama-nodes" in text
     assert "'completions': 7, 'parallelism': 7" in text
     assert "{'name': 'NNODES', 'value': '7'}" in text
 
@@ -259,6 +266,55 @@ def test_concurrency_is_left_to_the_runtime_unless_it_is_said() -> None:
 def test_what_a_kind_cannot_be_is_told_before_anything_is_written(kind: str, line: str, told: str) -> None:
     with pytest.raises(SpecError, match=re.escape(told)):
         documents(kind, f"{line}\n{HEAD}{STORAGE}")
+
+
+def test_pods_of_another_kind_or_the_launcher_do_not_keep_a_node_from_a_worker() -> None:
+    spec = documents("mpijob", job_text("mpijob"))[0]["spec"]["mpiReplicaSpecs"]
+    affinity = spec["Worker"]["template"]["spec"]["affinity"]["podAntiAffinity"]
+    (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]
+    chosen = term["labelSelector"]["matchLabels"].items()
+    assert chosen <= spec["Worker"]["template"]["metadata"]["labels"].items()
+    others = [spec["Launcher"]["template"]]
+    others += pod_templates(documents("warmup", job_text("warmup"), "warmup=daemonset"))
+    others += pod_templates(documents("job", job_text("job")))
+    for template in others:
+        assert not chosen <= template["metadata"]["labels"].items()
+
+
+def test_no_name_of_ours_is_one_that_an_operator_makes_for_a_job() -> None:
+    named = {
+        each["metadata"]["name"]
+        for kind in PEERS
+        for each in documents(kind, job_text(kind))
+        if each["kind"] == "Service"
+    }
+    assert not named & {"llama", "llama-worker", "llama-ssh", "llama-config"}
+    (found,) = {
+        volume["secret"]["secretName"]
+        for template in pod_templates(documents("job", job_text("job")))
+        for volume in template["spec"]["volumes"]
+        if "secret" in volume
+    }
+    assert found == "llama-azcp-ssh"
+
+
+def test_what_volcano_counts_as_a_retry_is_the_first_start_too() -> None:
+    spec = documents("volcano", job_text("volcano"), "limits.retries=2")[0]["spec"]
+    assert (spec["maxRetry"], spec["policies"][0]) == (3, {"event": "PodFailed", "action": "RestartJob"})
+    spec = documents("volcano", job_text("volcano"))[0]["spec"]
+    assert spec["policies"][0] == {"event": "PodFailed", "action": "TerminateJob"}
+
+
+def test_root_that_is_asked_for_is_root_for_the_users_command_too() -> None:
+    for template in pod_templates(documents("job", job_text("job", COMMAND, "user = 0"))):
+        assert template["spec"]["securityContext"]["runAsUser"] == 0
+
+
+@pytest.mark.parametrize("kind", ["statefulset", "serving"])
+@pytest.mark.parametrize("key", ["deadline", "ttl"])
+def test_a_limit_that_would_be_dropped_is_refused(kind: str, key: str) -> None:
+    with pytest.raises(SpecError, match=rf"limits\.{key}: is set, but {kind} never ends by itself"):
+        documents(kind, job_text(kind), f"limits.{key}=1h")
 
 
 def test_argo_hands_the_names_of_the_nodes_to_the_consumers_affinity() -> None:

@@ -16,6 +16,7 @@ _TASK_INDEXES: Final = ("VK_TASK_INDEX", "VC_TASK_INDEX")
 """Volcano's, by its older and its present name."""
 
 _ORDINAL: Final = re.compile(r".+-(0|[1-9]\d{0,8})", re.ASCII)
+_WHOLE: Final = re.compile(r"\d{1,9}", re.ASCII)
 
 
 def own_index(env: Mapping[str, str], name: str, hosts: Sequence[str]) -> int:
@@ -61,7 +62,7 @@ def ordinal_of(name: str) -> int | None:
 
 
 def _number_of(text: str) -> int | None:
-    return int(text) if text.isdecimal() else ordinal_of(text)
+    return int(text) if _WHOLE.fullmatch(text) else ordinal_of(text)
 
 
 def _checked(index: int | None, source: str, hosts: Sequence[str]) -> int:

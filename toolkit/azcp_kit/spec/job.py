@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from azcp_kit.spec.cyclecloud import CycleCloud
+from azcp_kit.spec.nccl import NcclTest
 from azcp_kit.spec.sku import Sku
+from azcp_kit.spec.slurm import Slurm
 
 
 class Security(StrEnum):
@@ -210,6 +213,9 @@ class JobSpec:
         annotations: of everything that is made.
         node_selector: labels of the nodes.
         tolerations: of the pods.
+        slurm: what only Slurm knows.
+        cyclecloud: what the nodes of a CycleCloud cluster get.
+        nccl_test: the all-reduce test of the fabric.
     """
 
     name: str
@@ -238,6 +244,9 @@ class JobSpec:
     annotations: Mapping[str, str]
     node_selector: Mapping[str, str]
     tolerations: tuple[Toleration, ...]
+    slurm: Slurm
+    cyclecloud: CycleCloud
+    nccl_test: NcclTest
 
     @property
     def is_root(self) -> bool:

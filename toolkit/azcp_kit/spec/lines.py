@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -15,8 +16,8 @@ _PART: Final = re.compile(_NAME)
 # A string or a comment, whichever begins first: brackets in either are text.
 _SKIPPED: Final = re.compile(
     r'''
-    """(?:[^\\]|\\.)*?"""       # a basic string of several lines
-    | \'{3}.*?\'{3}            # a literal one
+    """(?:[^\\]|\\.)*?"{3,5}   # a basic string of several lines; two quotes may stand before its end
+    | \'{3}.*?\'{3,5}          # a literal one
     | "(?:[^"\\\n]|\\.)*"     # a basic string
     | \'[^\'\n]*\'             # a literal one
     | \#[^\n]*                # a comment
@@ -42,6 +43,7 @@ def key_lines(text: str) -> Mapping[str, int]:
                 name = ".".join(table)
                 table = (*table[:-1], f"{table[-1]}[{counts.get(name, 0)}]")
                 counts[name] = counts.get(name, 0) + 1
+                found.setdefault(name, number)
             found.setdefault(".".join(table), number)
         elif match := _KEY.match(line):
             path = (*table, *_parts(match[1]))
@@ -77,4 +79,8 @@ def _plain(text: str) -> str:
 
 
 def _parts(dotted: str) -> tuple[str, ...]:
-    return tuple(part.strip("\"'") for part in _PART.findall(dotted))
+    return tuple(_name(part) for part in _PART.findall(dotted))
+
+
+def _name(part: str) -> str:
+    return next(iter(tomllib.loads(f"{part} = 0"))) if part[0] in "\"'" else part

@@ -9,22 +9,36 @@ from typing import Final
 LONGEST_HOST_NAME: Final = 56
 """Open MPI 4.1 aborts in a node whose own host name is longer."""
 
-_LONGEST_LABEL: Final = 63
+LONGEST_LABEL: Final = 63
 _DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
 _DNS_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?", re.ASCII)
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _RESOURCE: Final = re.compile(r"[a-z0-9][-a-z0-9.]*/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
-_IMAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]*", re.ASCII)
+_IMAGE: Final = re.compile(
+    r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{1,5})?/)?"  # a registry
+    r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*"
+    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?",
+    re.ASCII,
+)
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _GUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
-_QUANTITY: Final = re.compile(r"[0-9]+(\.[0-9]+)?(m|k|[KMGTPE]i|[MGTPE])?", re.ASCII)
+_QUANTITY: Final = re.compile(r"[0-9]{1,15}(\.[0-9]{1,9})?(m|k|[KMGTPE]i|[MGTPE])?", re.ASCII)
 _LONGEST_DNS_NAME: Final = 253
+_SYSTEM: Final = frozenset(
+    map(
+        PurePosixPath,
+        ("/bin", "/boot", "/etc", "/lib", "/lib64", "/opt", "/run", "/sbin", "/usr", "/var"),
+    )
+)
+_TAKEN: Final = tuple(map(PurePosixPath, ("/dev", "/etc/azcp", "/opt/azcp", "/proc", "/run/azcp", "/sys")))
+"""With all that is below them."""
 
 
 def dns_label(text: str) -> str:
     """A name of a pod or a Service: part of a host name."""
-    if len(text) > _LONGEST_LABEL:
-        return f"has {len(text)} characters, {len(text) - _LONGEST_LABEL} more than a DNS label may"
+    if len(text) > LONGEST_LABEL:
+        return f"has {len(text)} characters, {len(text) - LONGEST_LABEL} more than a DNS label may"
     return _unless(_DNS_LABEL, text, "is no DNS label: lower-case letters, digits and dashes inside")
 
 
@@ -44,6 +58,11 @@ def object_name(text: str) -> str:
     )
 
 
+def queue(text: str) -> str:
+    """A name of a queue, which is the value of a label too."""
+    return object_name(text) or label_value(text)
+
+
 def label_key(text: str) -> str:
     """A name of a label, with or without a prefix."""
     prefix, slash, name = text.rpartition("/")
@@ -54,14 +73,16 @@ def label_key(text: str) -> str:
 
 def label_value(text: str) -> str:
     """A value of a label or of a node selector."""
-    if len(text) > _LONGEST_LABEL:
-        return f"has {len(text)} characters, a label's value has at most {_LONGEST_LABEL}"
+    if len(text) > LONGEST_LABEL:
+        return f"has {len(text)} characters, a label's value has at most {LONGEST_LABEL}"
     return _unless(_LABEL_VALUE, text, "is no label: letters, digits, and -_. inside")
 
 
 def any_text(text: str) -> str:
-    """An annotation's or a variable's value: anything but NUL."""
-    return "has a NUL character in it" if "\0" in text else ""
+    """An annotation's or a variable's value: anything that a process can be given."""
+    if "\0" in text:
+        return "has a NUL character in it"
+    return "is no text in UTF-8" if _SURROGATE.search(text) else ""
 
 
 def variable(text: str) -> str:
@@ -96,7 +117,14 @@ def folder(text: str) -> str:
         return "is not absolute"
     if ".." in path.parts or ":" in text:
         return "holds .. or a colon, which Kubernetes refuses in a mount path"
-    return "" if text != "/" else "is the root of the file system"
+    return "" if path != PurePosixPath("/") else "is the root of the file system"
+
+
+def mount(text: str) -> str:
+    """A folder over which a volume may lie: not one that the image, the system or we need."""
+    path = PurePosixPath(text)
+    taken = path in _SYSTEM or any(own in (path, *path.parents) for own in _TAKEN)
+    return folder(text) or ("would hide what the container needs there" if taken else "")
 
 
 def _unless(pattern: re.Pattern[str], text: str, what: str) -> str:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from azcp_runtime.contract import UsageError
+
+from azcp_kit.shown import shown
+
+_MOST: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +29,7 @@ class Problem:
 
     def __str__(self) -> str:
         """Without its place."""
-        key = f"{self.key}: " if self.key else ""
+        key = f"{shown(self.key)}: " if self.key else ""
         remedy = f"; {self.remedy}" if self.remedy else ""
         return f"{key}{self.what}{remedy}"
 
@@ -41,5 +46,6 @@ class SpecError(UsageError):
         """
         self.problems = tuple(problem for _, problem in problems)
         count = f"{len(problems)} error{'s' if len(problems) > 1 else ''}"
-        lines = "".join(f"\n  {place}: {problem}" for place, problem in problems)
+        lines = "".join(f"\n  {place}: {problem}" for place, problem in problems[:_MOST])
+        lines += f"\n  and {len(problems) - _MOST} more" if len(problems) > _MOST else ""
         super().__init__(f"{name} has {count}:{lines}")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from azcp_runtime.contract import ENV_ACCOUNT_KEY, ENV_SAS, UsageError
 from azcp_runtime.contract.units import parse_size
 
+from azcp_kit.shown import shown
 from azcp_kit.spec import names
+from azcp_kit.spec.cyclecloud import read_cyclecloud
 from azcp_kit.spec.durations import parse_duration
 from azcp_kit.spec.job import (
     Auth,
@@ -27,10 +29,12 @@ from azcp_kit.spec.job import (
     WarmupForm,
 )
 from azcp_kit.spec.lines import key_lines, line_of
+from azcp_kit.spec.nccl import read_nccl
 from azcp_kit.spec.problems import Problem, SpecError
 from azcp_kit.spec.reader import Reader
 from azcp_kit.spec.rules import contradictions
 from azcp_kit.spec.sku import Sku, find_sku
+from azcp_kit.spec.slurm import read_slurm
 
 _MOST_NODES: Final = 10_000
 _MOST_CONNECTIONS: Final = 300
@@ -41,6 +45,7 @@ _SHM_BYTES: Final = 1 << 30
 _WAIT_S: Final = 600
 _LARGEST_FILE_BYTES: Final = 1 << 20
 _UNNAMED: Final = "job"
+_SET: Final = "--set"
 
 
 More = Callable[[JobSpec], Sequence[Problem]]
@@ -62,7 +67,7 @@ def read_job(path: Path, settings: Sequence[str] = (), more: More = lambda _: ()
     try:
         with path.open("rb") as file:
             content = file.read(_LARGEST_FILE_BYTES + 1)
-        text = content.decode("utf-8")
+        text = content.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"{path} cannot be read: {error}", remedy="write one with `azcp-kit init`"
@@ -78,35 +83,61 @@ def parse_job(
     """The same from its text."""
     try:
         table = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a whole number of 5,000 digits is a ValueError too
         raise UsageError(f"{name} is no TOML: {error}") from error
-    said = [_override(table, setting) for setting in settings]
     problems: list[Problem] = []
+    said = [_override(table, setting, problems) for setting in settings]
     job = _job(Reader(table, problems), problems)
     wrong = {problem.key for problem in problems}
     problems += contradictions(job, wrong)
-    problems += [problem for problem in more(job) if problem.key not in wrong]
+    problems += [problem for problem in more(job) if not _holds_a_wrong_one(problem.key, wrong)]
     if problems:
         raise SpecError(name, _placed(problems, key_lines(text), said))
     return job
 
 
-def _override(table: dict[str, Any], setting: str) -> str:
-    """Put ``key=value`` into the table; the key's dotted name."""
+def _holds_a_wrong_one(key: str, wrong: Collection[str]) -> bool:
+    """Whether the key is wrong already, or is a table of which an entry is."""
+    return any(one == key or one.startswith(f"{key}.") for one in wrong)
+
+
+def _override(table: dict[str, Any], setting: str, problems: list[Problem]) -> str:
+    """Put ``key=value`` into the table; the key's dotted name. A part with a dot of its own is quoted."""
     key, equals, text = setting.partition("=")
-    if not equals or not key:
-        raise UsageError(f"--set {setting} is not key=value")
-    try:
-        value = tomllib.loads(f"v = {text}")["v"]
-    except tomllib.TOMLDecodeError:
-        value = text  # a bare word is a text
-    *parents, last = key.split(".")
+    path = _path(key)
+    if not equals or not path:
+        problems.append(Problem(_SET, f"{shown(setting)} is not key=value"))
+        return _SET
+    *parents, last = path
     for parent in parents:
-        table = table.setdefault(parent, {})
-        if not isinstance(table, dict):
-            raise UsageError(f"--set {key}: {parent} is no table")
-    table[last] = value
-    return key
+        below = table.setdefault(parent, {})
+        if not isinstance(below, dict):
+            problems.append(Problem(_SET, f"{shown(key)}: {shown(parent)} is no table"))
+            return _SET
+        table = below
+    table[last] = _value(text)
+    return ".".join(path)
+
+
+def _path(key: str) -> list[str]:
+    try:
+        found: object = tomllib.loads(f"{key} = 0")
+    except (ValueError, RecursionError):
+        return []
+    path: list[str] = []
+    while isinstance(found, dict) and len(found) == 1:
+        ((name, found),) = found.items()
+        path.append(name)
+    return path if found == 0 else []
+
+
+def _value(text: str) -> object:
+    """A TOML value; a bare word is a text."""
+    try:
+        found = tomllib.loads(f"v = {text}")
+    except (ValueError, RecursionError):
+        return text
+    return found["v"] if len(found) == 1 else text
 
 
 def _placed(
@@ -115,7 +146,9 @@ def _placed(
     """Each with its place, in the order of the file."""
 
     def place(problem: Problem) -> tuple[int, str]:
-        if any(problem.key == key or problem.key.startswith(f"{key}.") for key in said):
+        if problem.key == _SET or any(
+            problem.key == key or problem.key.startswith(f"{key}.") for key in said
+        ):
             return 0, "--set"
         line = line_of(lines, problem.key)
         return (line, f"line {line}") if line else (1 << 31, "missing")
@@ -128,19 +161,20 @@ def _job(top: Reader, problems: list[Problem]) -> JobSpec:
     sku = _sku(top)
     name = top.text("name", _UNNAMED, check=names.object_label, needed=True)
     image = top.text("image", "image", check=names.image, needed=True)
+    resources = _resources(top.table("resources"), sku)
     security = Security(top.choice("security", list(Security), Security.PRIVILEGED))
     job = JobSpec(
         name=name,
         namespace=top.text("namespace", check=names.dns_label),
         image=image,
         source=top.text("source", "/", needed=True),
-        dest=top.text("dest", "/x", check=names.folder, needed=True),
+        dest=top.text("dest", "/x", check=names.mount, needed=True),
         nodes=top.whole("nodes", 1, least=1, most=_MOST_NODES, needed=True),
         rails=top.whole("rails", 1, least=1, most=16),
         sku=sku,
         security=security,
         user=_user(top, security),
-        queue=top.text("queue", check=names.object_name),
+        queue=top.text("queue", check=names.queue),
         priority_class=top.text("priority-class", check=names.object_name),
         pull_secret=top.text("pull-secret", check=names.object_name),
         host_network=top.flag("host-network"),
@@ -149,13 +183,16 @@ def _job(top: Reader, problems: list[Problem]) -> JobSpec:
         auth=_auth(top.table("auth"), name, problems),
         command=_command(top.table("command"), image),
         distribute=_distribute(top.table("distribute")),
-        resources=_resources(top.table("resources"), sku),
+        resources=resources,
         storage=_storage(top.table("storage")),
         limits=_limits(top.table("limits")),
         labels=top.texts("labels", names.label_key, names.label_value),
         annotations=top.texts("annotations", names.label_key, names.any_text),
         node_selector=top.texts("node-selector", names.label_key, names.label_value),
         tolerations=tuple(_toleration(reader) for reader in top.tables("tolerations")),
+        slurm=read_slurm(top.table("slurm"), resources.gpus),
+        cyclecloud=read_cyclecloud(top.table("cyclecloud"), name),
+        nccl_test=read_nccl(top.table("nccl-test")),
     )
     top.finish()
     return job
@@ -183,9 +220,9 @@ def _user(top: Reader, security: Security) -> int | None:
 
 def _auth(table: Reader, name: str, problems: list[Problem]) -> Auth:
     auth = Auth(
-        identity=table.text("identity", check=names.guid),
-        kubelet_identity=table.text("kubelet-identity", check=names.guid),
-        secret=table.text("secret", check=names.object_name),
+        identity=table.text("identity", check=names.guid, secret=True).lower(),
+        kubelet_identity=table.text("kubelet-identity", check=names.guid, secret=True).lower(),
+        secret=table.text("secret", check=names.object_name, secret=True),
         secret_key=table.choice("secret-key", (ENV_SAS, ENV_ACCOUNT_KEY), ENV_SAS),
         service_account=table.text("service-account", check=names.object_name),
         identity_name=table.text("identity-name", f"{name}-identity"),
@@ -243,7 +280,7 @@ def _resources(table: Reader, sku: Sku | None) -> Resources:
 def _storage(table: Reader) -> Storage:
     storage = Storage(
         kind=StorageKind(table.choice("kind", list(StorageKind), StorageKind.HOST_PATH)),
-        path=table.text("path", "/", check=names.folder, needed=True),
+        path=table.text("path", "/", check=names.mount, needed=True),
         storage_class=table.text("class", check=names.object_name),
         size_bytes=table.parsed("size", 0, parse_size),
     )
@@ -271,5 +308,9 @@ def _toleration(table: Reader) -> Toleration:
         value=table.text("value", check=names.label_value),
         effect=table.choice("effect", ("NoSchedule", "PreferNoSchedule", "NoExecute"), ""),
     )
+    if toleration.operator == "Exists" and toleration.value:
+        table.problem("value", "is set, but operator Exists looks at the key alone")
+    if toleration.operator == "Equal" and not toleration.key:
+        table.problem("key", "is missing, and operator Equal needs one")
     table.finish()
     return toleration

@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from azcp_kit.shown import shown
+from azcp_kit.spec.names import any_text
 from azcp_kit.spec.problems import Problem
+from azcp_kit.spec.secrets import may_be_secret
 
 _LARGEST: Final = 2**31 - 1
 _TYPES: Final = {
@@ -18,6 +20,12 @@ _TYPES: Final = {
     float: "a number",
     list: "a list",
     dict: "a table",
+}
+
+_EXAMPLES: Final[Mapping[type, str]] = {
+    list: 'write ["a", "b"]',
+    dict: 'write { key = "value" }',
+    str: "put it in quotes",
 }
 
 Check = Callable[[str], str]
@@ -43,8 +51,16 @@ class Reader:
         self._path = path
         self._known: list[str] = []
 
-    def text(self, key: str, default: str = "", *, check: Check | None = None, needed: bool = False) -> str:
-        """A text in which no control character is."""
+    def text(
+        self,
+        key: str,
+        default: str = "",
+        *,
+        check: Check | None = None,
+        needed: bool = False,
+        secret: bool = False,
+    ) -> str:
+        """A text in which no control character is; one that may be a secret is not shown."""
         value: str | None = self._take(key, str)
         if not value:  # an empty text stands for none
             if needed and key not in self._wrong():
@@ -52,7 +68,7 @@ class Reader:
             return default
         what = "has a control character in it" if _is_control(value) else check(value) if check else ""
         if what:
-            self.problem(key, f"{shown(json.dumps(value, ensure_ascii=False), 80)} {what}")
+            self.problem(key, f"{'what it says' if secret else _quoted(value)} {what}")
             return default
         return value
 
@@ -80,6 +96,18 @@ class Reader:
             return default
         return value
 
+    def number(self, key: str, default: float, *, least: float, most: float) -> float:
+        """A number in a range, with a decimal point or without."""
+        is_whole = isinstance(self._table.get(key), int)
+        value: float | None = self._take(key, int if is_whole else float)
+        if value is None:
+            return default
+        # Not so written that NaN would pass.
+        if not least <= value <= most:
+            self.problem(key, f"{value} is not from {least:g} to {most:g}")
+            return default
+        return float(value)
+
     def flag(self, key: str) -> bool:
         """True or false; false if absent."""
         return bool(self._take(key, bool))
@@ -103,8 +131,8 @@ class Reader:
         for at, value in enumerate(self._take(key, list) or ()):
             if not isinstance(value, str):
                 self.problem(f"{key}[{at}]", f"is {_kind(value)}, not a text", "put it in quotes")
-            elif "\0" in value:
-                self.problem(f"{key}[{at}]", "has a NUL character in it, which no argument can hold")
+            elif what := any_text(value):
+                self.problem(f"{key}[{at}]", what)
             else:
                 found.append(value)
         return tuple(found)
@@ -119,14 +147,17 @@ class Reader:
             elif what := check_key(name):
                 self.problem(place, f"the name {what}")
             elif what := check_value(value):
-                self.problem(place, f"{shown(json.dumps(value, ensure_ascii=False), 80)} {what}")
+                self.problem(place, f"{_quoted(value)} {what}")
             else:
                 found[name] = value
         return found
 
     def table(self, key: str) -> Reader:
         """A table inside this one; an empty one if absent."""
-        return Reader(self._take(key, dict) or {}, self._problems, self._named(key))
+        table = self._take(key, dict)
+        # What is no table has no keys that could be missing.
+        problems = [] if table is None and self.has(key) else self._problems
+        return Reader(table or {}, problems, self._named(key))
 
     def tables(self, key: str) -> list[Reader]:
         """An array of tables."""
@@ -159,7 +190,7 @@ class Reader:
             return None
         # In Python true is a whole number too.
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            self.problem(key, f"is {_kind(value)}, not {_TYPES[kind]}")
+            self.problem(key, f"is {_kind(value)}, not {_TYPES[kind]}", _EXAMPLES.get(kind, ""))
             return None
         return value
 
@@ -173,6 +204,11 @@ class Reader:
 
 def _is_control(text: str) -> bool:
     return any(ord(character) < ord(" ") or character == "\x7f" for character in text)
+
+
+def _quoted(text: str) -> str:
+    """For a message; what looks like a secret is not shown."""
+    return "what it says" if may_be_secret(text) else shown(json.dumps(text, ensure_ascii=False), 80)
 
 
 def _kind(value: object) -> str:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import difflib
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Final
+from urllib.parse import urlsplit
 
+from azcp_runtime.contract.options import DISTRIBUTE_OPTIONS
 from azcp_runtime.contract.units import format_size
 
 from azcp_kit.spec.amounts import distributor_bytes, quantity_bytes
 from azcp_kit.spec.job import Form, JobSpec, Security, StorageKind
 from azcp_kit.spec.problems import Problem
+from azcp_kit.spec.secrets import SECRET_VARIABLES, may_be_secret
 
 _OWN_OPTIONS: Final = {
     "--memory": "distribute.memory",
@@ -24,6 +28,11 @@ _OWN_OPTIONS: Final = {
     "--wait": "limits.wait",
     "--sas-file": "auth.secret",
 }
+_INSTEAD: Final = "put it into a Secret, and name that in auth.secret"
+_ADDRESS: Final = "write https://ACCOUNT.blob.core.windows.net/CONTAINER/PREFIX"
+_ENDS_EARLY: Final = ("--dry-run", "--stage", "--help", "--version")
+"""Options after which the data is not there, though the command has succeeded."""
+
 _OWN_LABELS: Final = (
     "app.kubernetes.io/instance",
     "app.kubernetes.io/managed-by",
@@ -36,7 +45,7 @@ Rule = Callable[[JobSpec], Problem | None]
 def contradictions(job: JobSpec, wrong: Collection[str]) -> list[Problem]:
     """Every contradiction, save those in keys that are wrong already."""
     found = [problem for rule in _RULES for problem in [rule(job)] if problem]
-    found += _options(job)
+    found += [problem for rule in (_labels, _secrets, _options) for problem in rule(job)]
     return [problem for problem in found if problem.key not in wrong and not _is_beside(problem, wrong)]
 
 
@@ -47,25 +56,29 @@ def _is_beside(problem: Problem, wrong: Collection[str]) -> bool:
 
 
 def _source(job: JobSpec) -> Problem | None:
-    address, question, _ = job.source.partition("?")
-    if job.source.startswith(("http://", "https://")):
-        if question:
-            # The rest of the address is not shown: it may be a signature.
-            return Problem(
-                "source",
-                "has a query, and a SAS would lie open in the manifest",
-                "name a Secret in auth.secret",
-            )
-        if "@" in address or "#" in address:
-            return Problem(
-                "source",
-                "has a user, a password or a fragment in it",
-                "write https://ACCOUNT.blob.core.windows.net/CONTAINER/PREFIX",
-            )
-        return None
-    if not PurePosixPath(job.source).is_absolute():
+    if not job.source.startswith(("http://", "https://")):
+        if PurePosixPath(job.source).is_absolute():
+            return None
         return Problem("source", "is neither a Blob URL nor an absolute path of a directory")
-    return None
+    if "?" in job.source:
+        # It is not shown: it may be a signature.
+        return Problem(
+            "source", "has a query, and a SAS would lie open in the manifest", "name a Secret in auth.secret"
+        )
+    return None if _is_address(job.source) else Problem("source", "is no address of a folder", _ADDRESS)
+
+
+def _is_address(source: str) -> bool:
+    """Whether there is a host and a container, and nothing that does not belong there."""
+    try:
+        parts = urlsplit(source)
+        port = parts.port
+    except ValueError:
+        return False
+    folders = [folder for folder in parts.path.split("/") if folder]
+    least = 1 if parts.scheme == "https" else len(("ACCOUNT", "CONTAINER"))
+    is_plain = not (parts.username or parts.password or parts.fragment or port == 0)
+    return bool(parts.hostname) and is_plain and len(folders) >= least
 
 
 def _dest(job: JobSpec) -> Problem | None:
@@ -151,27 +164,46 @@ def _service_account(job: JobSpec) -> Problem | None:
     return None
 
 
-def _labels(job: JobSpec) -> Problem | None:
-    own = [key for key in job.labels if key in _OWN_LABELS or (job.queue and key.endswith("/queue-name"))]
-    if own:
-        return Problem(f"labels.{own[0]}", "is set by azcp-kit itself")
-    return None
+def _labels(job: JobSpec) -> Iterator[Problem]:
+    for key in job.labels:
+        if key in _OWN_LABELS or (job.queue and key.endswith("/queue-name")):
+            yield Problem(f"labels.{key}", "is set by azcp-kit itself")
 
 
-def _options(job: JobSpec) -> Sequence[Problem]:
-    """distribute.options must be options, and none that a key of job.toml stands for."""
-    found = []
-    for at, word in enumerate(job.distribute.options):
-        name = word.partition("=")[0]
-        if word == "--":
-            found.append(
-                Problem(
-                    f"distribute.options[{at}]", "-- ends the options", "the command goes into command.run"
-                )
-            )
-        elif name in _OWN_OPTIONS:
-            found.append(Problem(f"distribute.options[{at}]", f"{name} is set from {_OWN_OPTIONS[name]}"))
-    return found
+def _secrets(job: JobSpec) -> Iterator[Problem]:
+    """Nothing that opens an account stands in a manifest."""
+    for key in job.command.env:
+        if key in SECRET_VARIABLES:
+            yield Problem(f"command.env.{key}", "is a secret, and would lie open in the manifest", _INSTEAD)
+    texts = {
+        **{f"command.run[{at}]": word for at, word in enumerate(job.command.run)},
+        **{
+            f"command.env.{key}": text for key, text in job.command.env.items() if key not in SECRET_VARIABLES
+        },
+        **{f"distribute.options[{at}]": word for at, word in enumerate(job.distribute.options)},
+        **{f"annotations.{key}": text for key, text in job.annotations.items()},
+    }
+    for key, text in texts.items():
+        if may_be_secret(text):
+            yield Problem(key, "looks like a secret, which would lie open in the manifest", _INSTEAD)
+
+
+def _options(job: JobSpec) -> Iterator[Problem]:
+    """distribute.options must be options of azcp-distribute, and none that a key of job.toml stands for."""
+    words = iter(enumerate(job.distribute.options))
+    for at, word in words:
+        name, equals, _ = word.partition("=")
+        key = f"distribute.options[{at}]"
+        if name in _OWN_OPTIONS:
+            yield Problem(key, f"{name} is set from {_OWN_OPTIONS[name]}")
+        elif name in _ENDS_EARLY:
+            yield Problem(key, f"{name} leaves the data incomplete, and what comes after it would start")
+        elif name not in DISTRIBUTE_OPTIONS:
+            near = difflib.get_close_matches(name, DISTRIBUTE_OPTIONS, 1)
+            yield Problem(key, "is no option of azcp-distribute", f"did you mean {near[0]}?" if near else "")
+            continue
+        if DISTRIBUTE_OPTIONS.get(name) and not equals and next(words, None) is None:
+            yield Problem(key, f"{name} needs a value")
 
 
 _RULES: Final[Sequence[Rule]] = (
@@ -186,7 +218,6 @@ _RULES: Final[Sequence[Rule]] = (
     _memory,
     _form,
     _service_account,
-    _labels,
 )
 _NEEDED: Final = {
     "dest": ("storage.path", "storage"),

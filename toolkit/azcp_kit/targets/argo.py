@@ -10,11 +10,12 @@ from azcp_kit.spec.job import JobSpec
 from azcp_kit.targets.argv import consumer_argv, host_range
 from azcp_kit.targets.containers import Place, consumer, field
 from azcp_kit.targets.every_node import Peers, phase_one, ssh_secret_name
-from azcp_kit.targets.labels import metadata, pod_metadata
+from azcp_kit.targets.labels import metadata, pod_metadata, service_name
 from azcp_kit.targets.pod import one_per_node, pod_basics
 from azcp_kit.targets.service import headless_service
 from azcp_kit.targets.volumes import STATE_MOUNT, data_volume, keys_volume, shm_volume, state_volume
 
+_COMPONENT: Final = "argo"
 _INDEX: Final = "{{inputs.parameters.index}}"
 _NODES: Final = "{{inputs.parameters.nodes}}"
 _NODE_FILE: Final = f"{STATE_MOUNT}/node"
@@ -45,7 +46,7 @@ def argo(job: JobSpec) -> list[Document]:
         "metadata": metadata(job),
         "spec": spec,
     }
-    return [headless_service(job), workflow]
+    return [headless_service(job, _COMPONENT), workflow]
 
 
 def host_names(job: JobSpec) -> list[str]:
@@ -88,7 +89,7 @@ def _main(job: JobSpec) -> dict[str, Any]:
 
 def _distribute(job: JobSpec) -> dict[Any, Any]:
     peers = Peers(
-        host_range(job.name, job.nodes, job.name),
+        host_range(job.name, job.nodes, service_name(job)),
         {"value": _INDEX},
         own_name={"value": _INDEX},
         options=("--node-file", _NODE_FILE),
@@ -99,8 +100,8 @@ def _distribute(job: JobSpec) -> dict[Any, Any]:
         "name": "distribute",
         "inputs": {"parameters": [{"name": "index"}]},
         "outputs": {"parameters": [{"name": "node", "valueFrom": {"path": _NODE_FILE}}]},
-        "metadata": pod_metadata(job),
-        "affinity": one_per_node(job),
+        "metadata": pod_metadata(job, _COMPONENT),
+        "affinity": one_per_node(job, _COMPONENT),
         **_retries(job),
         Comment("Each pod has the name under which the others look for it."): None,
         "podSpecPatch": json.dumps(_named(job)),
@@ -109,14 +110,14 @@ def _distribute(job: JobSpec) -> dict[Any, Any]:
 
 
 def _consume(job: JobSpec) -> dict[Any, Any]:
-    place = Place({"value": _INDEX}, f"{job.name}-0.{job.name}")
+    place = Place({"value": _INDEX}, f"{job.name}-0.{service_name(job)}")
     volumes = [data_volume(job), shm_volume(job)]
     # The list is JSON already, and stands where a list belongs: only its quotes in the template must go.
     patch = json.dumps({**_named(job), "affinity": _on_nodes(job)}).replace(f'"{_NODES}"', _NODES)
     return {
         "name": "consume",
         "inputs": {"parameters": [{"name": "index"}, {"name": "nodes"}]},
-        "metadata": pod_metadata(job),
+        "metadata": pod_metadata(job, _COMPONENT),
         Comment("One consumer on each of the nodes that distributed."): None,
         "podSpecPatch": patch,
         "container": _unnamed(consumer(job, consumer_argv(job), volumes, place)),
@@ -124,13 +125,16 @@ def _consume(job: JobSpec) -> dict[Any, Any]:
 
 
 def _named(job: JobSpec) -> dict[str, Any]:
-    return {"hostname": f"{job.name}-{_INDEX}", "subdomain": job.name, "enableServiceLinks": False}
+    return {"hostname": f"{job.name}-{_INDEX}", "subdomain": service_name(job), "enableServiceLinks": False}
 
 
 def _on_nodes(job: JobSpec) -> dict[str, Any]:
     expression = {"key": "kubernetes.io/hostname", "operator": "In", "values": _NODES}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
-    return {**one_per_node(job), "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    return {
+        **one_per_node(job, _COMPONENT),
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms},
+    }
 
 
 def _retries(job: JobSpec) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def every_node_argv(job: JobSpec, hosts: str, extra: Sequence[str] = ()) -> list
 
 def alone_argv(job: JobSpec) -> list[str]:
     """A plain download of one node."""
-    return [f"{BIN}/azcp-distribute", *_distribute(job), "--no-broadcast"]
+    return [f"{BIN}/azcp-distribute", *distribute_options(job), "--no-broadcast"]
 
 
 def consumer_argv(job: JobSpec) -> list[str]:
@@ -54,10 +54,11 @@ def host_range(stem: str, nodes: int, domain: str) -> str:
 
 
 def _launch(job: JobSpec) -> list[str]:
-    return [f"{BIN}/azcp-launch", *_distribute(job), "--wait", str(job.limits.wait_s)]
+    return [f"{BIN}/azcp-launch", *distribute_options(job), "--wait", str(job.limits.wait_s)]
 
 
-def _distribute(job: JobSpec) -> list[str]:
+def distribute_options(job: JobSpec) -> list[str]:
+    """SOURCE, DEST and what the job says of how the data is brought."""
     distribute = job.distribute
     memory = f"{math.ceil(distribute.memory_bytes / _MIB)}MiB"
     # What an earlier try has put in place whole stays: a retry, or the next job, goes on from there.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from azcp_kit.spec.job import Form, JobSpec, StorageKind, WarmupForm
-from azcp_kit.spec.names import LONGEST_HOST_NAME
+from azcp_kit.spec.names import LONGEST_HOST_NAME, LONGEST_LABEL
 from azcp_kit.spec.problems import Problem
 from azcp_kit.targets.table import TARGETS, Target
 
@@ -14,25 +14,49 @@ def target_problems(job: JobSpec, name: str) -> list[Problem]:
     """Everything that stands against it."""
     target = TARGETS[name]
     return [
-        *_names(job, target),
+        *_names(job, name, target),
         *_command(job, name, target),
         *_storage(job, name, target),
+        *_limits(job, name, target),
         *_words(job, name),
     ]
 
 
-def _names(job: JobSpec, target: Target) -> Iterator[Problem]:
-    """Host names that would end Open MPI's daemons without a word."""
-    names = target.host_names(job) if target.host_names else ()
-    longest = max(names, key=len, default="")
-    excess = len(longest) - LONGEST_HOST_NAME
+def _names(job: JobSpec, name: str, target: Target) -> Iterator[Problem]:
+    """Host names that would end Open MPI's daemons without a word, and labels that are no labels."""
+    hosts = target.host_names(job) if target.host_names else ()
+    longest = max(hosts, key=len, default="")
+    most = LONGEST_LABEL if target.is_alone else LONGEST_HOST_NAME
+    excess = len(longest) - most
     if excess > 0:
+        reason = "no host name may have more than" if target.is_alone else "Open MPI aborts beyond"
         yield Problem(
             "name",
-            f"is too long: the host name {longest} has {len(longest)} characters, "
-            f"and Open MPI aborts beyond {LONGEST_HOST_NAME}",
+            f"is too long: the host name {longest} has {len(longest)} characters, and {reason} {most}",
             f"make it shorter by {excess}",
         )
+    elif len(job.name) > target.longest_name:
+        yield Problem(
+            "name",
+            f"is too long: {name} makes a label of it that has more than {LONGEST_LABEL} characters",
+            f"make it shorter by {len(job.name) - target.longest_name}",
+        )
+
+
+def _limits(job: JobSpec, name: str, target: Target) -> Iterator[Problem]:
+    """What would be dropped in silence."""
+    is_daemonset = name == "warmup" and job.warmup is WarmupForm.DAEMONSET
+    if target.ends and not is_daemonset:
+        return
+    limits = {"deadline": job.limits.deadline_s, "retries": job.limits.retries, "ttl": job.limits.ttl_s}
+    what = "a DaemonSet" if is_daemonset else name
+    for key, value in limits.items():
+        if value:
+            yield Problem(
+                f"limits.{key}",
+                f"is set, but {what} never ends by itself",
+                "leave it out, or --set it to nothing",
+            )
 
 
 def _command(job: JobSpec, name: str, target: Target) -> Iterator[Problem]:
@@ -48,7 +72,8 @@ def _command(job: JobSpec, name: str, target: Target) -> Iterator[Problem]:
 
 
 def _storage(job: JobSpec, name: str, target: Target) -> Iterator[Problem]:
-    if job.queue and not (target.has_queue and job.warmup is not WarmupForm.DAEMONSET):
+    is_daemonset = name == "warmup" and job.warmup is WarmupForm.DAEMONSET
+    if job.queue and (is_daemonset or not target.has_queue):
         yield Problem("queue", f"is set, but no queue admits {name}")
     if target.is_shared and job.storage.kind is not StorageKind.HOST_PATH:
         yield Problem(

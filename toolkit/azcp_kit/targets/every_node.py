@@ -16,8 +16,8 @@ from azcp_kit.targets.volumes import data_volume, keys_volume, shm_volume, state
 
 
 def ssh_secret_name(job: JobSpec) -> str:
-    """The Secret with the job's key pair; `azcp-kit generate ssh-secret` makes it."""
-    return f"{job.name}-ssh"
+    """The Secret with the job's key pair; mpi-operator and Volcano make one that is called JOB-ssh."""
+    return f"{job.name}-azcp-ssh"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,9 @@ class Peers:
         return f"{stem}0{rest.partition(']')[2]}"
 
 
-def every_node_pod(job: JobSpec, peers: Peers, *, restart: str = "", subdomain: str = "") -> dict[str, Any]:
+def every_node_pod(
+    job: JobSpec, component: str, peers: Peers, *, restart: str = "", subdomain: str = ""
+) -> dict[str, Any]:
     """The template of a pod: distribute, then the user's container with its place in the job."""
     init = phase_one(job, peers)
     volumes = [data_volume(job), shm_volume(job), state_volume(), *_keys(job, peers)]
@@ -56,7 +58,13 @@ def every_node_pod(job: JobSpec, peers: Peers, *, restart: str = "", subdomain: 
         place = Place(peers.index, peers.master)
         containers, before = [consumer(job, consumer_argv(job), seen, place)], [init]
     return node_pod(
-        job, containers=containers, init=before, volumes=volumes, restart=restart, subdomain=subdomain
+        job,
+        component,
+        containers=containers,
+        init=before,
+        volumes=volumes,
+        restart=restart,
+        subdomain=subdomain,
     )
 
 

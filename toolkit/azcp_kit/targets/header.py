@@ -13,7 +13,7 @@ from azcp_kit.targets.table import TARGETS
 _OPERATORS: Final = {
     "mpijob": "mpi-operator 0.6 or later (MPIJob v2beta1)",
     "jobset": "the JobSet controller (v1alpha2)",
-    "volcano": "Volcano 1.7 or later",
+    "volcano": "Volcano 1.9 or later",
     "argo": "Argo Workflows 3.4 or later",
 }
 

@@ -14,7 +14,7 @@ from azcp_kit.targets.labels import metadata
 
 _ACCOUNT: Final = re.compile(r"[a-z0-9]{3,24}", re.ASCII)
 _CONTAINER: Final = re.compile(r"[a-z0-9](-?[a-z0-9])*|\$root|\$web", re.ASCII)
-_AZURE_NAME: Final = re.compile(r"[A-Za-z0-9._()-]{1,90}", re.ASCII)
+_AZURE_NAME: Final = re.compile(r"[A-Za-z0-9_(][A-Za-z0-9._()-]{0,89}", re.ASCII)
 
 
 def identity_script(job: JobSpec) -> str:
@@ -26,6 +26,9 @@ def identity_script(job: JobSpec) -> str:
         account=account,
         container=container,
         service_account=job.auth.service_account or job.name,
+        credential=f"{job.auth.cluster}-{job.namespace}-{job.auth.service_account or job.name}".replace(
+            ".", "-"
+        )[:120],
         manifest=_service_account(job) if job.auth.identity else "",
     )
 
@@ -33,6 +36,8 @@ def identity_script(job: JobSpec) -> str:
 def identity_problems(job: JobSpec) -> list[Problem]:
     """What the script must know."""
     found = []
+    if job.auth.identity and not job.namespace:
+        found.append(Problem("namespace", "is missing: the identity vouches for an account of one namespace"))
     if not (job.auth.identity or job.auth.kubelet_identity):
         found.append(Problem("auth", "names no identity", "set auth.identity or auth.kubelet-identity"))
     for key, value in (("resource-group", job.auth.resource_group), ("cluster", job.auth.cluster)):
@@ -48,8 +53,12 @@ def identity_problems(job: JobSpec) -> list[Problem]:
 
 
 def _place(job: JobSpec) -> tuple[str, str]:
+    """Account and container; nothing where the source is no address of Azure's."""
     parts = urlsplit(job.source)
-    return (parts.hostname or "").partition(".")[0], parts.path.strip("/").partition("/")[0]
+    account, _, service = (parts.hostname or "").partition(".")
+    if parts.scheme != "https" or not service.startswith("blob."):
+        return "", ""
+    return account, parts.path.strip("/").partition("/")[0]
 
 
 def _service_account(job: JobSpec) -> str:

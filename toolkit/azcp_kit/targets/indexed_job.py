@@ -9,7 +9,7 @@ from azcp_kit.spec.job import JobSpec
 from azcp_kit.targets.argv import host_range
 from azcp_kit.targets.containers import field
 from azcp_kit.targets.every_node import Peers, every_node_pod
-from azcp_kit.targets.labels import metadata
+from azcp_kit.targets.labels import metadata, service_name
 from azcp_kit.targets.service import headless_service
 
 COMPLETION_INDEX: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
@@ -17,11 +17,11 @@ COMPLETION_INDEX: Final = "metadata.annotations['batch.kubernetes.io/job-complet
 
 def indexed_job(job: JobSpec) -> list[Document]:
     """The Service and the Job."""
-    peers = Peers(host_range(job.name, job.nodes, job.name), {"valueFrom": field(COMPLETION_INDEX)})
-    template = every_node_pod(job, peers, restart=restart_policy(job), subdomain=job.name)
+    peers = Peers(host_range(job.name, job.nodes, service_name(job)), {"valueFrom": field(COMPLETION_INDEX)})
+    template = every_node_pod(job, "job", peers, restart=restart_policy(job), subdomain=service_name(job))
     spec = {**job_limits(job), **indexed(job), "template": template}
     return [
-        headless_service(job),
+        headless_service(job, "job"),
         {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata(job, queue=True), "spec": spec},
     ]
 

@@ -10,7 +10,7 @@ from azcp_kit.targets.argv import host_range
 from azcp_kit.targets.containers import field
 from azcp_kit.targets.every_node import Peers, every_node_pod
 from azcp_kit.targets.indexed_job import COMPLETION_INDEX, indexed
-from azcp_kit.targets.labels import metadata
+from azcp_kit.targets.labels import metadata, service_name
 
 _GROUP: Final = "node"
 
@@ -18,19 +18,27 @@ _GROUP: Final = "node"
 def jobset(job: JobSpec) -> list[Document]:
     """One JobSet; it makes the Service itself."""
     stem = f"{job.name}-{_GROUP}-0"
-    peers = Peers(host_range(stem, job.nodes, job.name), {"valueFrom": field(COMPLETION_INDEX)})
+    peers = Peers(host_range(stem, job.nodes, service_name(job)), {"valueFrom": field(COMPLETION_INDEX)})
     # The pods' subdomain is JobSet's to set.
     template = {
         "spec": {
             "backoffLimit": 0,
-            **({"activeDeadlineSeconds": job.limits.deadline_s} if job.limits.deadline_s else {}),
+            **(
+                {Comment("Of each try."): None, "activeDeadlineSeconds": job.limits.deadline_s}
+                if job.limits.deadline_s
+                else {}
+            ),
             **indexed(job),
-            "template": every_node_pod(job, peers, restart="Never"),
+            "template": every_node_pod(job, "jobset", peers, restart="Never"),
         }
     }
     spec = {
         Comment("The nodes look for each other before any of them is ready."): None,
-        "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True, "subdomain": job.name},
+        "network": {
+            "enableDNSHostnames": True,
+            "publishNotReadyAddresses": True,
+            "subdomain": service_name(job),
+        },
         Comment(
             "Any node's failure starts all of them again; files that are whole stay on a host path."
         ): None,

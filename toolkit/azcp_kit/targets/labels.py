@@ -12,9 +12,14 @@ KUEUE_QUEUE: Final = "kueue.x-k8s.io/queue-name"
 _WORKLOAD_IDENTITY: Final = "azure.workload.identity/use"
 
 
-def selector(job: JobSpec) -> dict[str, str]:
-    """What only the pods of this job have."""
-    return {"app.kubernetes.io/instance": job.name}
+def selector(job: JobSpec, component: str) -> dict[str, str]:
+    """What only the pods of this kind and job have: those of another kind may be on the same nodes."""
+    return {"app.kubernetes.io/instance": job.name, "app.kubernetes.io/component": component}
+
+
+def service_name(job: JobSpec) -> str:
+    """Of the Service that names the pods; mpi-operator and Volcano make one that is called like the job."""
+    return f"{job.name}-nodes"
 
 
 def metadata(job: JobSpec, *, name: str = "", queue: bool = False) -> dict[str, Any]:
@@ -37,15 +42,19 @@ def metadata(job: JobSpec, *, name: str = "", queue: bool = False) -> dict[str, 
     }
 
 
-def pod_metadata(job: JobSpec) -> dict[str, Any]:
+def pod_metadata(job: JobSpec, component: str) -> dict[str, Any]:
     """Of the pods."""
     identity = {_WORKLOAD_IDENTITY: "true"} if job.auth.identity else {}
     annotations: Mapping[str, str] = job.annotations
     return {
-        "labels": {**_labels(job), **identity},
+        "labels": {**selector(job, component), **_labels(job), **identity},
         **({"annotations": dict(annotations)} if annotations else {}),
     }
 
 
 def _labels(job: JobSpec) -> dict[str, str]:
-    return {**selector(job), "app.kubernetes.io/managed-by": "azcp-kit", **job.labels}
+    return {
+        "app.kubernetes.io/instance": job.name,
+        "app.kubernetes.io/managed-by": "azcp-kit",
+        **job.labels,
+    }

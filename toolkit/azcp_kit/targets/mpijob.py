@@ -26,7 +26,9 @@ def mpijob(job: JobSpec) -> list[Document]:
             "Where the operator puts the job's key pair; azcp-sshd and azcp-launch look there first."
         ): None,
         "sshAuthMountPath": KEYS,
-        Comment("The launcher begins when every worker answers on its ssh port."): None,
+        Comment(
+            "The launcher begins when every worker answers on its ssh port; no deadline counts before."
+        ): None,
         "launcherCreationPolicy": "WaitForWorkersReady",
         "mpiImplementation": "OpenMPI",
         "runPolicy": _run_policy(job),
@@ -73,5 +75,5 @@ def _launcher(job: JobSpec) -> dict[str, Any]:
 
 def _worker(job: JobSpec) -> dict[str, Any]:
     volumes = [data_volume(job), shm_volume(job), state_volume()]
-    template = node_pod(job, containers=[node(job, sshd_argv(), volumes)], volumes=volumes)
+    template = node_pod(job, "worker", containers=[node(job, sshd_argv(), volumes)], volumes=volumes)
     return {"replicas": job.nodes, "restartPolicy": "OnFailure", "template": template}

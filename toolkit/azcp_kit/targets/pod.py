@@ -18,6 +18,7 @@ _ARCH: Final = "kubernetes.io/arch"
 
 def node_pod(
     job: JobSpec,
+    component: str,
     *,
     containers: Sequence[dict[Any, Any]],
     volumes: Sequence[Volume],
@@ -30,6 +31,7 @@ def node_pod(
 
     Args:
         job: whose.
+        component: which kind of workload the pods are, so that other pods of the job do not count as theirs.
         containers: side by side.
         volumes: of all containers.
         init: containers before them, in order.
@@ -43,13 +45,13 @@ def node_pod(
         **({"subdomain": subdomain} if subdomain else {}),
         **pod_basics(job, token=token),
         **_host_network(job),
-        "affinity": one_per_node(job),
+        "affinity": one_per_node(job, component),
         **_selector(job, {_INSTANCE_TYPE: job.sku.name} if job.sku else {}),
         **({"initContainers": list(init)} if init else {}),
         "containers": list(containers),
         "volumes": [volume.as_volume() for volume in volumes],
     }
-    return {"metadata": pod_metadata(job), "spec": spec}
+    return {"metadata": pod_metadata(job, component), "spec": spec}
 
 
 def launcher_pod(job: JobSpec, container: dict[Any, Any], volumes: Sequence[Volume]) -> dict[str, Any]:
@@ -60,7 +62,7 @@ def launcher_pod(job: JobSpec, container: dict[Any, Any], volumes: Sequence[Volu
         "containers": [container],
         "volumes": [volume.as_volume() for volume in volumes],
     }
-    return {"metadata": pod_metadata(job), "spec": spec}
+    return {"metadata": pod_metadata(job, "launcher"), "spec": spec}
 
 
 def pod_basics(job: JobSpec, *, token: bool = False) -> dict[Any, Any]:
@@ -79,9 +81,12 @@ def pod_basics(job: JobSpec, *, token: bool = False) -> dict[Any, Any]:
     }
 
 
-def one_per_node(job: JobSpec) -> dict[str, Any]:
+def one_per_node(job: JobSpec, component: str) -> dict[str, Any]:
     """Two pods of a job on one node would write the same disk."""
-    term = {"labelSelector": {"matchLabels": selector(job)}, "topologyKey": "kubernetes.io/hostname"}
+    term = {
+        "labelSelector": {"matchLabels": selector(job, component)},
+        "topologyKey": "kubernetes.io/hostname",
+    }
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 

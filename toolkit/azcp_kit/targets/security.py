@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from azcp_kit.manifest.write import Comment
-from azcp_kit.spec.job import JobSpec, Security, StorageKind
+from azcp_kit.spec.job import JobSpec, Security
 
 _IPC_LOCK: Final = "IPC_LOCK"
 
@@ -44,10 +44,12 @@ def consumer_security(job: JobSpec) -> dict[Any, Any]:
 def pod_security(job: JobSpec) -> dict[Any, Any]:
     """Of the pod."""
     found: dict[Any, Any] = {}
-    if job.user:
+    if job.user == 0:
+        found |= {"runAsUser": 0}
+    elif job.user:
         found |= {"runAsNonRoot": True, "runAsUser": job.user, "runAsGroup": job.user}
-        if job.storage.kind is not StorageKind.HOST_PATH:
-            found |= {"fsGroup": job.user, "fsGroupChangePolicy": "OnRootMismatch"}
+        # A host path stays as it is; a Secret's files become readable.
+        found |= {"fsGroup": job.user, "fsGroupChangePolicy": "OnRootMismatch"}
     if job.security is not Security.PRIVILEGED:
         found |= {"seccompProfile": {"type": "RuntimeDefault"}}
     return found

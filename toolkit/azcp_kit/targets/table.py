@@ -25,6 +25,9 @@ class Target:
         takes_command: whether a command runs afterwards.
         needs_secret: whether the job's key pair must be there before.
         has_queue: whether a queue admits it.
+        longest_name: of the job, where the kind makes a label of it; the longest that a label may be if not.
+        ends: whether it ends by itself, so that a deadline, retries and a time to live mean something.
+        is_alone: whether its nodes do not look for each other.
     """
 
     documents: Callable[[JobSpec], Sequence[Document]]
@@ -35,6 +38,9 @@ class Target:
     takes_command: bool = True
     needs_secret: bool = False
     has_queue: bool = True
+    longest_name: int = 63
+    ends: bool = True
+    is_alone: bool = False
 
 
 TARGETS: Final[Mapping[str, Target]] = MappingProxyType(
@@ -42,12 +48,20 @@ TARGETS: Final[Mapping[str, Target]] = MappingProxyType(
         "mpijob": Target(mpijob.mpijob, mpijob.host_names, has_mpi_form=True),
         "job": Target(indexed_job.indexed_job, indexed_job.host_names, needs_secret=True),
         "statefulset": Target(
-            statefulset.statefulset, statefulset.host_names, needs_command=True, needs_secret=True
+            statefulset.statefulset,
+            statefulset.host_names,
+            needs_command=True,
+            needs_secret=True,
+            # The label controller-revision-hash is the name, a dash and ten characters.
+            longest_name=52,
+            ends=False,
         ),
         "jobset": Target(jobset.jobset, jobset.host_names, needs_secret=True),
         "volcano": Target(volcano.volcano, volcano.host_names, needs_secret=True),
         "argo": Target(argo.argo, argo.host_names, is_shared=True, needs_secret=True, has_queue=False),
-        "serving": Target(serving.serving, needs_command=True),
-        "warmup": Target(warmup.warmup, is_shared=True, takes_command=False),
+        "serving": Target(serving.serving, needs_command=True, ends=False, is_alone=True),
+        "warmup": Target(
+            warmup.warmup, warmup.host_names, is_shared=True, takes_command=False, is_alone=True
+        ),
     }
 )

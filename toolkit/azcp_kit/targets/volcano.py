@@ -10,6 +10,7 @@ from azcp_kit.targets.argv import host_range
 from azcp_kit.targets.containers import field
 from azcp_kit.targets.every_node import Peers, every_node_pod
 from azcp_kit.targets.labels import metadata
+from azcp_kit.targets.volumes import KEYS
 
 _TASK: Final = "node"
 _TASK_INDEX: Final = "metadata.annotations['volcano.sh/task-index']"
@@ -28,7 +29,8 @@ def volcano(job: JobSpec) -> list[Document]:
         "minAvailable": job.nodes,
         **({"queue": job.queue} if job.queue else {}),
         **({"priorityClassName": job.priority_class} if job.priority_class else {}),
-        "maxRetry": job.limits.retries,
+        Comment("How often it starts, the first time included."): None,
+        "maxRetry": job.limits.retries + 1,
         **({"ttlSecondsAfterFinished": job.limits.ttl_s} if job.limits.ttl_s else {}),
         "plugins": _plugins(job),
         "policies": _policies(job),
@@ -55,12 +57,12 @@ def _plugins(job: JobSpec) -> dict[Any, Any]:
         "svc": ["--publish-not-ready-addresses=true"],
         Comment("Gives each pod its number."): None,
         "env": [],
-        **({"ssh": [] if job.is_root else ["--no-root"]} if job.volcano_ssh_plugin else {}),
+        **({"ssh": [f"--ssh-key-file-path={KEYS}"]} if job.volcano_ssh_plugin else {}),
     }
 
 
 def _policies(job: JobSpec) -> list[dict[str, str]]:
-    failed = "RestartJob" if job.limits.retries else "AbortJob"
+    failed = "RestartJob" if job.limits.retries else "TerminateJob"
     return [
         {"event": "PodFailed", "action": failed},
         {"event": "PodEvicted", "action": failed},
@@ -69,7 +71,8 @@ def _policies(job: JobSpec) -> list[dict[str, str]]:
 
 
 def _task(job: JobSpec, peers: Peers) -> dict[str, Any]:
-    template = every_node_pod(job, peers, restart="Never")
+    template = every_node_pod(job, "volcano", peers, restart="Never")
     if job.limits.deadline_s:
+        template["spec"] |= {Comment("Of each try."): None}
         template["spec"]["activeDeadlineSeconds"] = job.limits.deadline_s
     return {"name": _TASK, "replicas": job.nodes, "template": template}

@@ -119,7 +119,7 @@ def backoff_limit(pod: Pod, _manifest: Manifest) -> Iterator[Finding]:
             )
         return
     spec = _job_spec(pod)
-    if spec and not spec.at("backoffLimit"):
+    if spec and not (spec.at("backoffLimit") or spec.at("backoffLimitPerIndex")):
         severity = Severity.WARNING if pod.is_peer else Severity.NOTE
         yield NO_BACKOFF_LIMIT.at(spec.line, f"the {pod.kind} has no backoffLimit", severity=severity)
 

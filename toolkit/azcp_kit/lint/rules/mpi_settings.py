@@ -161,6 +161,8 @@ def _count(setup: Setup, command: Command) -> Iterator[Finding]:
     text = setup.script.value(word) if word else None
     if text is None or not _COUNT.fullmatch(text) or setup.nodes is None:
         return
+    if setup.is_pod and not setup.is_operator_launcher:  # each pod may run it for itself
+        return
     expected = setup.nodes * (setup.slots or 1)
     if int(text) > expected and setup.slots is not None:
         what = f"mpirun -np {text}, but {setup.nodes} nodes have {expected} slots"

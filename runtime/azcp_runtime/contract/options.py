@@ -1,0 +1,44 @@
+"""The options of azcp-distribute by name: what the toolkit may write on its command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+DISTRIBUTE_OPTIONS: Final[Mapping[str, bool]] = MappingProxyType(
+    {
+        "--auth": True,
+        "--bcast-chunk": True,
+        "--bcast-pipeline": True,
+        "--bcast-writers": True,
+        "--block-size": True,
+        "--compare": True,
+        "--concurrency": True,
+        "--download-ranks": True,
+        "--dry-run": False,
+        "--expect-ranks": True,
+        "--file-shards": True,
+        "--filelist": True,
+        "--help": False,
+        "--max-bandwidth": True,
+        "--max-retries": True,
+        "--memory": True,
+        "--no-bcast-direct": False,
+        "--no-broadcast": False,
+        "--no-progress": False,
+        "--parallel-files": True,
+        "--report": True,
+        "--retry-time": True,
+        "--sas-file": True,
+        "--save-filelist": True,
+        "--shard-size": True,
+        "--shardlist": True,
+        "--skip-archived": False,
+        "--stage": True,
+        "--stall-timeout": True,
+        "--verify": False,
+        "--version": False,
+    }
+)
+"""Whether each takes a value."""

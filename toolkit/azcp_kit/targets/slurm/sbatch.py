@@ -1,0 +1,62 @@
+"""`azcp-kit generate sbatch`: one batch script for both phases, in one allocation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from azcp_runtime.contract.image import BIN
+
+from azcp_kit.render import render
+from azcp_kit.spec.job import Form, JobSpec
+from azcp_kit.targets.slurm.directives import directives
+from azcp_kit.targets.slurm.image import image_file, staged_file
+from azcp_kit.targets.slurm.mounts import DEVICES, job_mounts, written
+from azcp_kit.targets.slurm.steps import launch_words, place_words, rank_words, srun_words
+from azcp_kit.targets.slurm.wish import Container, Launch, Wish
+
+
+def sbatch_script(job: JobSpec, wish: Wish) -> str:
+    """The script.
+
+    Raises:
+        UsageError: something of the job cannot be said in it.
+    """
+    has_container = wish.container is not Container.NONE
+    return render(
+        "slurm/sbatch.sh.j2",
+        job=job,
+        directives=directives(job),
+        needs=list(_needs(job, wish)),
+        container=wish.container.value,
+        image=image_file(job, wish) if has_container else "",
+        staged=staged_file(job, wish) if job.slurm.stage else "",
+        mounts=[written(wish.container, mount) for _, mount in job_mounts(job)] if has_container else [],
+        devices=written(wish.container, DEVICES) if has_container else "",
+        by_pmix=wish.launch is Launch.PMIX,
+        is_mpi=job.command.form is Form.MPI,
+        bin=BIN,
+        srun=srun_words(job, 1),
+        srun_ranks=srun_words(job, job.slurm.tasks_per_node),
+        launch=launch_words(job),
+        ranks=rank_words(job),
+        place=place_words(job) if job.command.run else [],
+        gpu_option=_gpu_option(job),
+    )
+
+
+def _needs(job: JobSpec, wish: Wish) -> Iterator[str]:
+    """What must be there before."""
+    if wish.container is Container.NONE:
+        yield f"{BIN.rpartition('/')[0]} on every node, as it is in an image that azcp-kit has injected"
+    else:
+        yield "the image's file, which the script of `azcp-kit generate import` makes"
+    yield f"the nodes' own disks mounted at {job.storage.path}"
+    if not (job.auth.kubelet_identity or job.slurm.sas_file or not job.source.startswith("http")):
+        yield "a credential in the environment of sbatch, such as AZCP_SAS, or a container that is public"
+
+
+def _gpu_option(job: JobSpec) -> str:
+    """Of Apptainer, which brings the driver's libraries in."""
+    if not job.slurm.gpus:
+        return ""
+    return "--rocm" if job.resources.gpu_resource.startswith("amd.com/") else "--nv"

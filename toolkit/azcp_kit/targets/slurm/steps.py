@@ -1,0 +1,60 @@
+"""The steps of a batch job, as words of its script: what srun is asked for, and what it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from azcp_runtime.contract.image import BIN
+
+from azcp_kit.spec.job import Form, JobSpec
+from azcp_kit.targets.argv import consumer_argv, distribute_options
+from azcp_kit.targets.slurm.directives import resources
+
+
+def srun_words(job: JobSpec, tasks_per_node: int) -> list[str]:
+    """The words of srun, with all that it would else take from variables of whoever has submitted the job.
+
+    Args:
+        job: whose.
+        tasks_per_node: of the step.
+    """
+    asked = {
+        "export": "ALL",
+        "nodes": str(job.nodes),
+        "ntasks": str(job.nodes * tasks_per_node),
+        "ntasks-per-node": str(tasks_per_node),
+        **resources(job, tasks_per_node),
+        # Nobody but the program itself knows which cores are near to its devices.
+        "cpu-bind": "none",
+    }
+    return ["srun", *(f"--{name}={value}" for name, value in asked.items() if value)]
+
+
+def distribute_words(job: JobSpec) -> list[str]:
+    """SOURCE, DEST and the options, for both ways to launch."""
+    sas_file = ["--sas-file", job.slurm.sas_file] if job.slurm.sas_file else []
+    return [*distribute_options(job), *sas_file]
+
+
+def launch_words(job: JobSpec) -> list[str]:
+    """Phase 1 by our own launcher; its key seed comes on standard input, its port from the script."""
+    wait = ["--wait", str(job.limits.wait_s)]
+    options = [*wait, "--nodes", str(job.nodes), "--every-node", "--key-seed", "-"]
+    return [f"{BIN}/azcp-launch", *distribute_words(job), *options]
+
+
+def rank_words(job: JobSpec) -> list[str]:
+    """Phase 1 where srun makes the MPI world."""
+    return [f"{BIN}/azcp-distribute", *distribute_words(job), "--expect-ranks", str(job.nodes)]
+
+
+def place_words(job: JobSpec) -> list[str]:
+    """Phase 2 after azcp-rank and its port: variables that are set inside of the step, and the command."""
+    return [*(f"{name}={value}" for name, value in job.command.env.items()), "--", *_command(job)]
+
+
+def _command(job: JobSpec) -> Sequence[str]:
+    if job.command.form is Form.MPI:
+        return job.command.run
+    return consumer_argv(replace(job, resources=replace(job.resources, gpus=job.slurm.gpus)))
