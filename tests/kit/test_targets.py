@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
+from azcp_kit.quantity import quantity_bytes
 from azcp_kit.quoting.toml import toml_string
-from azcp_kit.spec.amounts import quantity_bytes
 from azcp_kit.spec.problems import SpecError
 from azcp_kit.spec.read import parse_job
 from azcp_kit.targets.checks import target_problems

@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 from azcp_runtime.contract.options import DISTRIBUTE_OPTIONS
 from azcp_runtime.contract.units import format_size
 
-from azcp_kit.spec.amounts import distributor_bytes, quantity_bytes
+from azcp_kit.quantity import quantity_bytes
+from azcp_kit.spec.amounts import distributor_bytes
 from azcp_kit.spec.job import Form, JobSpec, Security, StorageKind
 from azcp_kit.spec.problems import Problem
 from azcp_kit.spec.secrets import SECRET_VARIABLES, may_be_secret

@@ -9,7 +9,8 @@ from typing import Any, Final
 from azcp_runtime.contract.image import ENV_SSH_PORT, ENV_STATE_DIR, SSH_PORT
 
 from azcp_kit.manifest.write import Comment
-from azcp_kit.spec.amounts import distributor_bytes, quantity
+from azcp_kit.quantity import quantity
+from azcp_kit.spec.amounts import distributor_bytes
 from azcp_kit.spec.job import JobSpec
 from azcp_kit.targets.argv import MASTER_PORT
 from azcp_kit.targets.credentials import credential_variables

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from azcp_kit.manifest.write import Comment, Document
-from azcp_kit.spec.amounts import quantity
+from azcp_kit.quantity import quantity
 from azcp_kit.spec.job import Form, JobSpec
 from azcp_kit.targets.argv import launcher_argv, sshd_argv
 from azcp_kit.targets.containers import command_variables, distributor, node

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from azcp_kit.manifest.write import Comment
-from azcp_kit.spec.amounts import quantity
+from azcp_kit.quantity import quantity
 from azcp_kit.spec.job import JobSpec, StorageKind
 
 STATE_MOUNT: Final = "/run/azcp"

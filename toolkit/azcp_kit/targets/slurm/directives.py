@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from azcp_kit.quantity import quantity_bytes
 from azcp_kit.quoting.directive import sbatch_directive
-from azcp_kit.spec.amounts import quantity_bytes
 from azcp_kit.spec.job import JobSpec
 
 _MIB = 1 << 20
