@@ -15,7 +15,7 @@ if [ -z "$account_id" ]; then
 fi
 
 # The nodes' own identity: every pod on them can read the container then.
-client_id=00000000-0000-0000-0000-000000000000
+client_id=11111111-2222-3333-4444-555555555555
 identity=$(az aks show --resource-group "$group" --name "$cluster" --query identityProfile.kubeletidentity.clientId --output tsv)
 if [ "$identity" != "$client_id" ]; then
     echo "the kubelet of $cluster has the client id $identity, job.toml says $client_id" >&2

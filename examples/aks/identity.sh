@@ -15,17 +15,18 @@ if [ -z "$account_id" ]; then
 fi
 
 name=llama-identity
-client_id=00000000-0000-0000-0000-000000000000
 namespace=training
 service_account=llama
 
-# The identity is made once, by hand, so that its client id can be in job.toml: az identity create.
-found=$(az identity show --resource-group "$group" --name "$name" --query clientId --output tsv)
-if [ "$found" != "$client_id" ]; then
-    echo "the identity $name has the client id $found, job.toml says $client_id" >&2
+if ! az identity show --resource-group "$group" --name "$name" --output none 2>/dev/null; then
+    az identity create --resource-group "$group" --name "$name" --output none
+fi
+client_id=$(az identity show --resource-group "$group" --name "$name" --query clientId --output tsv)
+principal=$(az identity show --resource-group "$group" --name "$name" --query principalId --output tsv)
+if [ "$client_id" != 11111111-2222-3333-4444-555555555555 ]; then
+    echo "the identity $name has the client id $client_id, job.toml says 11111111-2222-3333-4444-555555555555" >&2
     exit 1
 fi
-principal=$(az identity show --resource-group "$group" --name "$name" --query principalId --output tsv)
 
 # The cluster's issuer vouches for this one service account.
 issuer=$(az aks show --resource-group "$group" --name "$cluster" --query oidcIssuerProfile.issuerUrl --output tsv)
@@ -41,15 +42,6 @@ az role assignment create --role "Storage Blob Data Reader" \
     --assignee-object-id "$principal" --assignee-principal-type ServicePrincipal \
     --scope "$account_id/blobServices/default/containers/$container"
 
-kubectl apply --filename=- <<'AZCP_END'
-apiVersion: v1
-kind: ServiceAccount
-metadata:
-  name: llama
-  namespace: training
-  labels:
-    app.kubernetes.io/instance: llama
-    app.kubernetes.io/managed-by: azcp-kit
-  annotations:
-    azure.workload.identity/client-id: "00000000-0000-0000-0000-000000000000"
-AZCP_END
+kubectl create serviceaccount "$service_account" --namespace="$namespace" --dry-run=client --output=yaml |
+    kubectl annotate --local --filename=- --output=yaml "azure.workload.identity/client-id=$client_id" |
+    kubectl apply --filename=-

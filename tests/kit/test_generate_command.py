@@ -91,3 +91,33 @@ def test_the_secrets_script_makes_a_key_pair_that_kubectl_gets_and_leaves_none_b
     assert "private" in calls
     assert "apply --server-side --force-conflicts --namespace=training --filename=-" in calls
     assert not list((tmp_path / "tmp").iterdir())
+
+
+def test_the_identitys_script_makes_what_is_missing_and_tells_the_id_that_job_toml_wants(
+    tmp_path: Path,
+) -> None:
+    settings = ("auth.identity=00000000-0000-0000-0000-000000000000", "namespace=ml")
+    done = kit("generate", "identity", "-f", EXAMPLES / "job.toml", *(f"--set={each}" for each in settings))
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    # An account of Azure's without the identity: `show` fails until `create` was called.
+    (tools / "az").write_text(
+        '#!/bin/sh\necho "az $*" >>"$CALLS"\ncase $* in\n'
+        '*"identity create"*) : >"$MADE" ;;\n'
+        '*"identity show"*) [ -e "$MADE" ] || exit 3; case $* in *clientId*) echo the-id ;; esac ;;\n'
+        "*) echo something ;;\nesac\n"
+    )
+    (tools / "kubectl").write_text('#!/bin/sh\necho "kubectl $*" >>"$CALLS"\n')
+    for tool in tools.iterdir():
+        tool.chmod(0o755)
+    env = {"PATH": f"{tools}:/usr/bin:/bin", "CALLS": str(tmp_path / "calls"), "MADE": str(tmp_path / "made")}
+    ran = subprocess.run(
+        ["sh"], input=done.stdout, env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    calls = (tmp_path / "calls").read_text()
+    assert "az identity create --resource-group training-rg --name llama-identity" in calls
+    assert "--subject system:serviceaccount:ml:llama" in calls
+    assert "kubectl create serviceaccount llama --namespace=ml" in calls
+    assert "azure.workload.identity/client-id=the-id" in calls
+    assert 'identity = "the-id"' in ran.stdout

@@ -16,6 +16,7 @@ from azcp_kit.init.questions import AUTH_WAYS, QUESTIONS, proposed_name
 from azcp_kit.init.terminal import terminal_ask
 from azcp_kit.init.text import completed, job_toml, storage_path
 from azcp_kit.spec.job import Security, StorageKind
+from azcp_kit.spec.problems import SpecError
 from azcp_kit.spec.read import parse_job, read_job
 from azcp_kit.spec.sku import Sku, load_skus
 from azcp_runtime.contract import UsageError
@@ -119,7 +120,7 @@ def test_without_options_it_is_an_example_that_says_so(
 ) -> None:
     caplog.set_level(logging.INFO)
     run_init(bare, None)
-    job = read_job(bare.output)
+    job = parse_job(bare.output.read_text(encoding="utf-8"))
     assert (job.name, job.nodes, job.dest) == ("job", 2, "/mnt/nvme/job")
     assert "edit source, auth.identity, image before use" in caplog.text
     assert "only examples: source, auth.identity, image" in bare.output.read_text(encoding="utf-8")
@@ -188,7 +189,7 @@ def test_a_person_is_asked_what_no_option_said(bare: InitCommand) -> None:
         [SOURCE, "4", "", "reg.example/a:1", "/data/llama", "ND96asr_v4", "secret", "sas", "", ""]
     )
     run_init(bare, person)
-    job = read_job(bare.output)
+    job = parse_job(bare.output.read_text(encoding="utf-8"))
     assert (job.name, job.source, job.nodes, job.image) == ("llama-3-1", SOURCE, 4, "reg.example/a:1")
     assert (job.dest, job.storage.path, job.auth.secret) == ("/data/llama", "/data", "sas")
     assert job.sku is load_skus()["Standard_ND96asr_v4"]
@@ -245,7 +246,7 @@ def test_a_wrong_answer_is_asked_again_with_the_reason(
     (again,) = [at for at, prompt in enumerate(person.prompts) if reason in prompt]
     before = person.prompts[again - 1]
     assert person.prompts[again].endswith(f"\n{before}")
-    read_job(bare.output)
+    parse_job(bare.output.read_text(encoding="utf-8"))
 
 
 def test_an_input_that_ends_names_the_option_instead(full: InitCommand) -> None:
@@ -403,3 +404,10 @@ def test_a_terminal_is_asked_on_standard_error(
 def test_nobody_is_asked_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", Console([], is_terminal=False))
     assert terminal_ask() is None
+
+
+def test_nothing_comes_of_an_example_that_nobody_has_edited(bare: InitCommand) -> None:
+    run_init(bare, None)
+    with pytest.raises(SpecError) as failure:
+        read_job(bare.output)
+    assert [problem.key for problem in failure.value.problems] == ["source", "auth.identity"]

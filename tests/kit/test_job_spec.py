@@ -122,6 +122,8 @@ def test_ten_errors_are_told_in_one_answer_each_with_its_line() -> None:
         ('auth = { secret = "s", anonymous = true }', "has secret and anonymous"),
         ('auth = { service-account = "s" }', "only a workload identity"),
         ('security = "restricted"', "host-path is not allowed at security restricted"),
+        ('sku = "nd96isr_h100_v5"\nresources = { gpus = 16 }', "16 are more than the 8 of Standard_ND96isr"),
+        ('sku = "nd96isr_h100_v5"\nresources = { memory = "4000Gi" }', "leaves to a pod"),
         ('limits = { deadline = "0s" }', "is no time that a cluster can wait"),
         (f'queue = "{"a" * 64}"', "a label's value has at most 63"),
         ('distribute = { options = ["--verfy"] }', "is no option of azcp-distribute; did you mean --verify?"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
+import struct
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -207,6 +208,16 @@ def test_the_log_has_a_line_per_event_and_no_arguments(there: Node) -> None:
     assert there.says("came in with the job's key")
     assert there.says("runs sh, process")
     assert "secret-word" not in there.log
+
+
+def test_a_readiness_probe_is_no_event(there: Node) -> None:
+    with socket.create_connection((LOCAL, there.port)) as probe:
+        probe.setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+        )  # a reset, as kubelet's
+    call(there, LOCAL, "true")
+    wait_until(lambda: there.says("ended with 0"), DEADLINE_S, "what came later is logged")
+    assert not there.says("reset by peer")
 
 
 def test_a_port_that_is_taken_is_told(tmp_path: Path, there: Node) -> None:

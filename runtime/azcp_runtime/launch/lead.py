@@ -20,6 +20,7 @@ from azcp_runtime.launch.steps import step_tasks
 from azcp_runtime.launch.wait import Wish, wait_for
 from azcp_runtime.scrub import scrub
 from azcp_runtime.ssh.keys import copy_keys, find_keys
+from azcp_runtime.ssh.names import remember_names
 from azcp_runtime.ssh.state import write_private
 
 _OF_DISTRIBUTE: Final = frozenset(ExitCode) - {
@@ -76,7 +77,7 @@ def _peers(job: Job) -> Peers:
     from azcp_runtime.launch.crew import Crew
 
     # The mount, not the copies of an earlier start: a restarted container may have a new Secret.
-    keys = copy_keys(find_keys(job.container.env, None), job.state)
+    keys = copy_keys(job.keys or find_keys(job.container.env, None), job.state)
     return Crew(job.launch.port, keys, len(job.found.hosts))
 
 
@@ -119,6 +120,7 @@ def _meet(job: Job, peers: Peers) -> Nodes:
         own = own or next((host for host, found in addresses.items() if network.is_local(found)), "")
         nodes = Nodes(addresses, hostfile, own)
     write_private(hostfile, hostfile_text(nodes).encode("ascii"))
+    remember_names(job.state, nodes.addresses)
     return nodes
 
 

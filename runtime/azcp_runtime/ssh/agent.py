@@ -19,6 +19,7 @@ from azcp_runtime.launch.hosts import check_host
 from azcp_runtime.launch.lines import Lines
 from azcp_runtime.ssh.client import LOST, Peer, open_command, own_user
 from azcp_runtime.ssh.keys import JobKeys, find_keys
+from azcp_runtime.ssh.names import with_names
 from azcp_runtime.ssh.state import state_dir
 
 if TYPE_CHECKING:
@@ -51,13 +52,14 @@ class Request:
 def main(argv: list[str]) -> int:
     """Run it; the command's exit status, or 255 with one line that names the host."""
     request = parse_request(argv, os.environ.get(ENV_SSH_PORT, ""))
-    keys = find_keys(os.environ, state_dir(os.environ))
+    state = state_dir(os.environ)
+    keys = find_keys(os.environ, state)
     try:
         return asyncio.run(_run(request, keys))
     except AzcpError as error:
-        print(f"azcp-ssh: {error}", file=sys.stderr)
+        print(f"azcp-ssh: {with_names(state, str(error))}", file=sys.stderr)
     except ConnectionResetError as error:
-        print(f"azcp-ssh: {request.host}: {error}", file=sys.stderr)
+        print(f"azcp-ssh: {with_names(state, f'{request.host}: {error}')}", file=sys.stderr)
     return LOST
 
 

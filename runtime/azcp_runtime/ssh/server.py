@@ -45,6 +45,7 @@ class _Server(asyncssh.SSHServer):
         self._open = open_connections
         self._run = run
         self._connection: asyncssh.SSHServerConnection | None = None
+        self._is_in = False
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         """Count it, or turn it away."""
@@ -56,10 +57,11 @@ class _Server(asyncssh.SSHServer):
         self._open.add(conn)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell why, unless the client simply left."""
+        """Tell why, unless the client simply left: a readiness probe hangs up without a word."""
         if self._connection:
             self._open.discard(self._connection)
-            if exc and not isinstance(exc, asyncssh.ConnectionLost):
+            is_probe = isinstance(exc, ConnectionResetError) and not self._is_in
+            if exc and not is_probe and not isinstance(exc, asyncssh.ConnectionLost):
                 log(f"{peer_name(self._connection)} ended: {str(exc)[:200]}")
 
     def session_requested(self) -> Process:
@@ -68,6 +70,7 @@ class _Server(asyncssh.SSHServer):
 
     def auth_completed(self) -> None:
         """The key was right."""
+        self._is_in = True
         if self._connection:
             log(f"{peer_name(self._connection)} came in with the job's key")
 

@@ -32,7 +32,7 @@ from azcp_kit.spec.lines import key_lines, line_of
 from azcp_kit.spec.nccl import read_nccl
 from azcp_kit.spec.problems import Problem, SpecError
 from azcp_kit.spec.reader import Reader
-from azcp_kit.spec.rules import contradictions
+from azcp_kit.spec.rules import contradictions, examples_left
 from azcp_kit.spec.sku import Sku, find_sku
 from azcp_kit.spec.slurm import read_slurm
 
@@ -52,13 +52,16 @@ More = Callable[[JobSpec], Sequence[Problem]]
 """What else must hold, for one purpose; told together with the rest."""
 
 
-def read_job(path: Path, settings: Sequence[str] = (), more: More = lambda _: ()) -> JobSpec:
+def read_job(
+    path: Path, settings: Sequence[str] = (), more: More = lambda _: (), left: More = examples_left
+) -> JobSpec:
     """The job that a file describes.
 
     Args:
         path: of the job.toml.
         settings: ``key=value`` of the command line, which come over the file's.
         more: what else must hold.
+        left: what is only an example yet, and must not be.
 
     Raises:
         UsageError: the file cannot be read, or is no TOML.
@@ -74,7 +77,7 @@ def read_job(path: Path, settings: Sequence[str] = (), more: More = lambda _: ()
         ) from error
     if len(content) > _LARGEST_FILE_BYTES:
         raise UsageError(f"{path} is larger than any job.toml")
-    return parse_job(text, path.name, settings, more)
+    return parse_job(text, path.name, settings, lambda job: [*left(job), *more(job)])
 
 
 def parse_job(

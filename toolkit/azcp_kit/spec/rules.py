@@ -31,6 +31,7 @@ _OWN_OPTIONS: Final = {
 }
 _INSTEAD: Final = "put it into a Secret, and name that in auth.secret"
 _ADDRESS: Final = "write https://ACCOUNT.blob.core.windows.net/CONTAINER/PREFIX"
+_EXAMPLE: Final = "is only the example that `azcp-kit init` wrote"
 _ENDS_EARLY: Final = ("--dry-run", "--stage", "--help", "--version")
 """Options after which the data is not there, though the command has succeeded."""
 
@@ -41,6 +42,22 @@ _OWN_LABELS: Final = (
 )
 
 Rule = Callable[[JobSpec], Problem | None]
+
+
+def is_example_id(client_id: str) -> bool:
+    """Whether it is the client id of nobody."""
+    return bool(client_id) and not client_id.strip("0-")
+
+
+def examples_left(job: JobSpec) -> list[Problem]:
+    """What `init` wrote for want of an answer: it may stand in a job.toml, but nothing comes of it."""
+    return [*example_source(job), *_example_identity(job)]
+
+
+def example_source(job: JobSpec) -> list[Problem]:
+    """The same of the source alone: an identity may be about to be made."""
+    is_example = "://ACCOUNT." in job.source or "/CONTAINER" in job.source
+    return [Problem("source", _EXAMPLE)] if is_example else []
 
 
 def contradictions(job: JobSpec, wrong: Collection[str]) -> list[Problem]:
@@ -207,6 +224,27 @@ def _options(job: JobSpec) -> Iterator[Problem]:
             yield Problem(key, f"{name} needs a value")
 
 
+def _sku_gpus(job: JobSpec) -> Problem | None:
+    sku = job.sku
+    if sku is None or job.resources.gpus <= sku.gpus:
+        return None
+    return Problem("resources.gpus", f"{job.resources.gpus} are more than the {sku.gpus} of {sku.name}")
+
+
+def _sku_memory(job: JobSpec) -> Problem | None:
+    sku, memory = job.sku, job.resources.memory
+    if sku is None or not memory or quantity_bytes(memory) <= sku.pod_memory_gib << 30:
+        return None
+    what = f"{memory} is more than the {sku.pod_memory_gib}Gi that {sku.name} leaves to a pod"
+    return Problem("resources.memory", what)
+
+
+def _example_identity(job: JobSpec) -> Iterator[Problem]:
+    for key, value in (("identity", job.auth.identity), ("kubelet-identity", job.auth.kubelet_identity)):
+        if is_example_id(value):
+            yield Problem(f"auth.{key}", _EXAMPLE, "`azcp-kit generate identity` makes one, or tells it")
+
+
 _RULES: Final[Sequence[Rule]] = (
     _source,
     _dest,
@@ -219,7 +257,10 @@ _RULES: Final[Sequence[Rule]] = (
     _memory,
     _form,
     _service_account,
+    _sku_gpus,
+    _sku_memory,
 )
+
 _NEEDED: Final = {
     "dest": ("storage.path", "storage"),
     "storage.kind": ("security",),

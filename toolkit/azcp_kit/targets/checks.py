@@ -64,7 +64,8 @@ def _command(job: JobSpec, name: str, target: Target) -> Iterator[Problem]:
     if target.needs_command and not command.run:
         yield Problem("command.run", f"is missing, and {name} serves nothing without it")
     if command.run and not target.takes_command:
-        yield Problem("command.run", f"is set, but {name} runs nothing afterwards")
+        remedy = "leave it out: --set 'command={}'"
+        yield Problem("command.run", f"is set, but {name} runs nothing afterwards", remedy)
     if command.form is Form.MPI and not target.has_mpi_form:
         yield Problem("command.form", f"mpi needs a launcher, which {name} has not", "use mpijob")
     if target.has_mpi_form and command.image != job.image:

@@ -157,8 +157,10 @@ def _consumption(job: JobSpec) -> dict[str, Any]:
 
 def _devices(job: JobSpec) -> dict[str, int]:
     resources = job.resources
+    # Without a command nothing uses them, and others can.
+    gpus = resources.gpus if job.command.run else 0
     return {
-        **({resources.gpu_resource: resources.gpus} if resources.gpus else {}),
+        **({resources.gpu_resource: gpus} if gpus else {}),
         **({resources.rdma: resources.rdma_count} if resources.rdma else {}),
     }
 
