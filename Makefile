@@ -27,7 +27,8 @@ lint: venv  ## ruff, mypy, shellcheck, hadolint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/shellcheck .ci/run tests/venv.sh templates/image/build/*.sh
+	$(BIN)/shellcheck .ci/run tests/venv.sh templates/image/build/*.sh \
+	  templates/cyclecloud/*/*.sh templates/cyclecloud/*/*/*.sh
 	$(BIN)/hadolint tests/kit/golden/*.Dockerfile
 
 bench: venv  ## the tables of bench/ (the shaped cluster needs root)

@@ -112,6 +112,17 @@ def step() -> NoReturn:
     _end("azcp-step", main)
 
 
+def rank() -> NoReturn:
+    """azcp-rank, a command in a Slurm step."""
+
+    def main() -> int:
+        from azcp_runtime.launch.rank import become_ranked
+
+        become_ranked(sys.argv[1:])
+
+    _end("azcp-rank", main)
+
+
 def tether() -> NoReturn:
     """azcp-tether, the leader's line to a member."""
 

@@ -45,8 +45,12 @@ _STEP: Final = ("SLURM_NODELIST", "SLURM_JOBID", "SLURM_JOB_ID", "SLURM_STEPID",
 """Without them Open MPI 4 takes a rank that srun has started for a program without any launcher, although it
 has PMIx; with them and without PMIx it gives up before the world's size can be checked."""
 
-_NATIVE: Final = "native"
-"""The one way to prove to a PMIx server who we are that every build has; Slurm names munge before it."""
+_PLAIN: Final = {"PMIX_SECURITY_MODE": "native", "PMIX_GDS_MODULE": "hash"}
+"""Of what a PMIx server offers, what every version has and means the same by.
+
+Slurm names munge first, which not every build can prove itself with. And where a server of version 4 shares
+its memory, a rank of version 3 was seen to leave MPI_Init before the others were ready for its messages.
+"""
 
 _HANDED: Final = ("AZCP_", "AZURE_", "IDENTITY_", "IMDS_", "MSI_")
 """How the names begin that the launcher's node hands to every rank."""
@@ -78,13 +82,12 @@ def scrubbed(env: Mapping[str, str], *, is_rank: bool = False) -> dict[str, str]
         for name, value in env.items()
         if not name.startswith(_FOREIGN) or name.startswith(of_launcher)
     }
-    return kept | _proof(kept) | restored(env)
+    return kept | _plain(kept) | restored(env)
 
 
-def _proof(kept: Mapping[str, str]) -> dict[str, str]:
-    """How a rank proves who it is to its launcher."""
-    modes = kept.get("PMIX_SECURITY_MODE", "").split(",")
-    return {"PMIX_SECURITY_MODE": _NATIVE} if _NATIVE in modes else {}
+def _plain(kept: Mapping[str, str]) -> dict[str, str]:
+    """What a rank speaks with the server of its launcher."""
+    return {name: plain for name, plain in _PLAIN.items() if plain in kept.get(name, "").split(",")}
 
 
 def restored(env: Mapping[str, str]) -> dict[str, str]:

@@ -47,10 +47,13 @@ def test_a_rank_of_a_foreign_launcher_keeps_its_rank_and_nothing_that_breaks_mpi
     assert scrubbed(env, is_rank=True) == {"PMIX_RANK": "3", "PMIX_NAMESPACE": "n", "SLURM_NTASKS": "4"}
 
 
-def test_a_rank_of_srun_keeps_its_step_where_it_has_pmix_and_proves_itself_as_every_build_can() -> None:
+def test_a_rank_of_srun_keeps_its_step_where_it_has_pmix_and_speaks_as_every_build_can() -> None:
     step = {"SLURM_NODELIST": "n1", "SLURM_JOBID": "1", "SLURM_JOB_ID": "1", "SLURM_STEPID": "0"}
-    env = {**step, "PMIX_RANK": "0", "PMIX_SECURITY_MODE": "munge,native", "SLURM_CONF": "/x"}
-    assert scrubbed(env, is_rank=True) == {**step, "PMIX_RANK": "0", "PMIX_SECURITY_MODE": "native"}
+    offers = {"PMIX_SECURITY_MODE": "munge,native", "PMIX_GDS_MODULE": "ds21,ds12,hash"}
+    plain = {"PMIX_SECURITY_MODE": "native", "PMIX_GDS_MODULE": "hash"}
+    env = {**step, **offers, "PMIX_RANK": "0", "SLURM_CONF": "/x"}
+    assert scrubbed(env, is_rank=True) == {**step, **plain, "PMIX_RANK": "0"}
+    assert scrubbed({"PMIX_SECURITY_MODE": "munge"}, is_rank=True) == {"PMIX_SECURITY_MODE": "munge"}
     assert scrubbed(step, is_rank=True) == {}
     assert scrubbed(env) == {}
 

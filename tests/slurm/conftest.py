@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.lab.requirements import missing
 from tests.lab.slurm import Cluster, lacking, slurm_cluster
+from tests.lab.slurm_tree import assembled_tree
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +26,12 @@ def cluster(slurm: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
     assert slurm is None
     with slurm_cluster(tmp_path_factory.mktemp("slurm") / "lab") as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def tree(slurm: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """What is at /opt/azcp on nodes without a container, from this checkout."""
+    assert slurm is None
+    folder = tmp_path_factory.mktemp("tree")
+    yield assembled_tree(folder)
+    shutil.rmtree(folder)

@@ -333,23 +333,50 @@ def generate(
     kind: Annotated[
         str,
         typer.Argument(
-            help="mpijob, job, statefulset, jobset, volcano, argo, serving, warmup, identity or ssh-secret."
+            help="mpijob, job, statefulset, jobset, volcano, argo, serving or warmup; sbatch, import or "
+            "nccl-test; identity, ssh-secret or cyclecloud."
         ),
     ],
     file: Annotated[Path, typer.Option("--file", "-f", dir_okay=False, help="The job.toml.")],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", dir_okay=False, help="Write it here, not to standard output."),
+        typer.Option(
+            "--output", "-o", help="Write it here, not to standard output; of cyclecloud, the folder."
+        ),
     ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="KEY=VALUE over the file's, such as storage.path=/mnt/nvme."),
     ] = None,
+    container: Annotated[
+        str, typer.Option(help="For sbatch and import: pyxis, apptainer, enroot or none.")
+    ] = "",
+    launch: Annotated[
+        str, typer.Option(help="For sbatch: auto, which needs nothing of the site, or pmix where it works.")
+    ] = "",
 ) -> None:
     """Turn a job.toml into a manifest that kubectl applies as it is, or a script."""
     from azcp_kit.targets.command import GenerateCommand, run_generate
 
-    run_generate(GenerateCommand(kind, file, output, settings or ()))
+    run_generate(GenerateCommand(kind, file, output, settings or (), container, launch))
+
+
+@app.command("nccl-report")
+def nccl_report(
+    file: Annotated[str, typer.Argument(help="What nccl-tests or rccl-tests printed; - is standard input.")],
+    expect: Annotated[
+        float | None, typer.Option(help="Bus bandwidth in GB/s that the nodes should reach.")
+    ] = None,
+    sku: Annotated[
+        str, typer.Option(help="VM size, where its figure is known; the log's own if absent.")
+    ] = "",
+    threshold: Annotated[float | None, typer.Option(help="The part of it that must be reached, 0.9.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Read an all-reduce test's log: bus bandwidth against what is expected; exit 7 below the threshold."""
+    from azcp_kit.nccl.command import NcclReportCommand, run_nccl_report
+
+    run_nccl_report(NcclReportCommand(file, expect, sku, threshold, as_json))
 
 
 @app.command()
@@ -366,7 +393,7 @@ def lint(
 
 @app.command()
 def rehearse(
-    manifest: Annotated[Path, typer.Argument(help="A manifest of any kind; - reads standard input.")],
+    manifest: Annotated[Path, typer.Argument(help="Of any kind but argo; - reads standard input.")],
     nodes: Annotated[
         int | None, typer.Option(min=1, help="Pods instead of the manifest's number; at most 3 if absent.")
     ] = None,
@@ -385,7 +412,7 @@ def rehearse(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Run a manifest's own pods as containers here, with Azurite as the account; exit 7 or 8 where it fails."""
+    """Run a manifest's own pods as containers here, with Azurite as the account; exit 7 or 8 if it fails."""
     from azcp_kit.rehearse.command import RehearseCommand, run_rehearse
 
     command = RehearseCommand(

@@ -17,6 +17,7 @@ from azcp_kit.plan import PlanRequest, plan_cluster
 from azcp_kit.plan_table import plan_tables
 from azcp_kit.targets.command import generate as manifest
 from azcp_kit.targets.command import read_checked
+from azcp_kit.targets.slurm.wish import read_wish
 from azcp_kit.units import parse_rate
 
 _NODES: Final = (4, 16, 64)
@@ -32,12 +33,16 @@ class Example:
         kind: of `azcp-kit generate`.
         file: name of the result.
         settings: what is given by --set.
+        container: what is given by --container.
+        launch: what is given by --launch.
     """
 
     job: str
     kind: str
     file: str
     settings: tuple[str, ...] = ()
+    container: str = ""
+    launch: str = ""
 
 
 AKS: Final = (
@@ -55,7 +60,23 @@ AKS: Final = (
     Example("job-serve.toml", "statefulset", "statefulset.yaml"),
     Example("job-serve.toml", "serving", "serving.yaml"),
     Example("job-warmup.toml", "warmup", "warmup.yaml"),
-    Example("job-warmup.toml", "warmup", "warmup-daemonset.yaml", ("warmup=daemonset",)),
+    Example(
+        "job-warmup.toml",
+        "warmup",
+        "warmup-daemonset.yaml",
+        ("warmup=daemonset", "limits.retries=0", "limits.ttl="),
+    ),
+)
+SLURM: Final = (
+    Example("job.toml", "sbatch", "pyxis.sbatch", container="pyxis"),
+    Example("job.toml", "sbatch", "enroot.sbatch", container="enroot"),
+    Example("job.toml", "sbatch", "apptainer.sbatch", container="apptainer"),
+    Example("job.toml", "import", "import.sh", container="pyxis"),
+    Example("job.toml", "import", "import-sif.sh", container="apptainer"),
+    Example("job-none.toml", "sbatch", "none.sbatch", container="none"),
+    Example("job-none.toml", "sbatch", "pmix.sbatch", container="none", launch="pmix"),
+    Example("job-mpi.toml", "sbatch", "mpi.sbatch", container="pyxis"),
+    Example("job-nccl.toml", "nccl-test", "nccl-test.sbatch", container="pyxis"),
 )
 
 
@@ -64,12 +85,18 @@ def generate(folder: Path) -> dict[Path, str]:
     aks = folder / "aks"
     listing = aks / "checkpoint.tsv"
     plans = {aks / f"plan-{nodes}-nodes.txt": plan_text(listing, nodes) for nodes in _NODES}
-    return plans | {aks / each.file: _manifest(aks, each) for each in AKS}
+    made = {"aks": AKS, "slurm": SLURM}
+    return plans | {
+        folder / name / each.file: _manifest(folder / name, each)
+        for name, examples in made.items()
+        for each in examples
+    }
 
 
 def _manifest(folder: Path, example: Example) -> str:
-    job = read_checked(example.kind, folder / example.job, example.settings)
-    return manifest(example.kind, job)
+    wish = read_wish(example.container, example.launch) if example.container else None
+    job = read_checked(example.kind, folder / example.job, example.settings, wish)
+    return manifest(example.kind, job, wish)
 
 
 def plan_text(listing: Path, nodes: int) -> str:

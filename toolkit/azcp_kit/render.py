@@ -6,6 +6,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
+from azcp_kit.quoting.bash import bash_word
 from azcp_kit.quoting.comment import one_line
 from azcp_kit.quoting.shell import shell_word
 from azcp_kit.quoting.toml import toml_string
@@ -22,7 +23,8 @@ def templates_folder() -> Path:
 def render(name: str, /, **values: object) -> str:
     """The template `name`, a path below the templates folder, filled in with `values`; HTML is escaped.
 
-    Everything else is quoted where it is used, by the filter of its sink: shell_word, toml_string, one_line.
+    Everything else is quoted where it is used, by the filter of its sink: shell_word, bash_word,
+    toml_string, one_line.
 
     Raises:
         jinja2.UndefinedError: the template uses a value that was not given.
@@ -36,5 +38,10 @@ def render(name: str, /, **values: object) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"one_line": one_line, "shell_word": shell_word, "toml_string": toml_string}
+    environment.filters |= {
+        "bash_word": bash_word,
+        "one_line": one_line,
+        "shell_word": shell_word,
+        "toml_string": toml_string,
+    }
     return environment.get_template(name).render(**values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Sequence
+from dataclasses import replace
 from types import FrameType
 from typing import Final, NoReturn
 
@@ -12,10 +13,11 @@ from azcp_runtime.contract import InterruptedRunError
 from azcp_runtime.launch.discovery.find import describe, discover
 from azcp_runtime.launch.discovery.surveyed import survey
 from azcp_runtime.launch.hosts import check_own_name
-from azcp_runtime.launch.job import job_of, say
+from azcp_runtime.launch.job import Job, job_of, say
 from azcp_runtime.launch.node_file import check_node_file
 from azcp_runtime.launch.options import parse_launch
 from azcp_runtime.ssh.init import fork_if_first
+from azcp_runtime.ssh.seed import forget, keys_from_seed, read_seed
 from azcp_runtime.ssh.state import LAUNCHER, here, recall, remember, state_dir
 
 _OF_THE_COMMAND: Final = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT)
@@ -41,10 +43,21 @@ def main(argv: Sequence[str]) -> int:
     if found.hosts:
         check_own_name(os.uname().nodename)
     job = job_of(launch, found, container, env, state)
+    if launch.key_seed is not None:
+        job = replace(job, keys=keys_from_seed(read_seed(launch.key_seed)))
     fork_if_first(_OF_THE_COMMAND)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _stopped)
-    if found.own:
+    try:
+        return _part(job)
+    finally:
+        if job.keys:
+            forget(state)
+
+
+def _part(job: Job) -> int:
+    """This node's."""
+    if job.found.own:
         from azcp_runtime.launch.follow import follow
 
         return follow(job)

@@ -27,7 +27,7 @@ def follow(job: Job) -> int:
         PreflightError: no leader came, or this node cannot serve.
     """
     # The mount, not the copies of an earlier start: a restarted container may have a new Secret.
-    keys = copy_keys(find_keys(job.container.env, None), job.state)
+    keys = copy_keys(job.keys or find_keys(job.container.env, None), job.state)
     launch = job.launch
     patience_s = launch.wait_s if launch.alone_after_s is None else launch.alone_after_s
     post = Post(job.leader, patience_s, partial(note_node, job), say)

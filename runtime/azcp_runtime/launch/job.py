@@ -13,6 +13,7 @@ from azcp_runtime.launch.hosts import Found
 from azcp_runtime.launch.node_file import write_node_file
 from azcp_runtime.launch.options import Launch
 from azcp_runtime.options import parse_options
+from azcp_runtime.ssh.keys import JobKeys
 from azcp_runtime.ssh.state import Surroundings
 
 
@@ -26,6 +27,7 @@ class Job:
         container: what the container was started with.
         env: what is left of that for our own processes.
         state: the folder that is writable for sure.
+        keys: the key pair that was made from --key-seed.
     """
 
     launch: Launch
@@ -33,6 +35,7 @@ class Job:
     container: Surroundings
     env: Mapping[str, str]
     state: Path
+    keys: JobKeys | None = None
 
     @property
     def leader(self) -> str:

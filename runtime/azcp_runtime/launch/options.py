@@ -29,6 +29,7 @@ class Launch:
         hostfile: --hostfile.
         nodes: --nodes, how many there must be.
         is_every_node: --every-node, each of them runs this very command.
+        key_seed: --key-seed, a file or - from which all nodes make the same key pair; None to find one.
         wait_s: how long the nodes may take to answer.
         alone_after_s: after what time peers that do not answer are left out; None for never.
         port: of their ssh servers.
@@ -43,6 +44,7 @@ class Launch:
     hostfile: Path | None
     nodes: int | None
     is_every_node: bool
+    key_seed: str | None
     wait_s: float
     alone_after_s: float | None
     port: int
@@ -77,6 +79,7 @@ def parse_launch(argv: Sequence[str], env: Mapping[str, str]) -> Launch:
         hostfile=own.hostfile,
         nodes=own.nodes,
         is_every_node=own.every_node,
+        key_seed=own.key_seed,
         wait_s=own.wait,
         alone_after_s=own.alone_after,
         port=own.port,
@@ -103,6 +106,10 @@ def _contradictions(
     names_nodes = own.hosts is not None or own.hostfile is not None
     has_words = bool(command)
     rules = (
+        (
+            own.key_seed is not None and not own.every_node,
+            "--key-seed is for nodes that each run this command: it needs --every-node",
+        ),
         (own.hosts is not None and own.hostfile is not None, "--hosts and --hostfile both name the nodes"),
         (
             own.alone_after is not None and names_nodes and not own.every_node,
@@ -139,8 +146,8 @@ def _parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
         usage="azcp-launch SOURCE DEST [options] [-- COMMAND ...]",
         description="Put SOURCE on every node, then run COMMAND once on each of them.",
         epilog="What is not listed here goes to azcp-distribute: see azcp-distribute --help. Without --hosts "
-        "and --hostfile the nodes are found by mpi-operator's hostfile, by Volcano's variables, or by the "
-        "service of an Indexed Job, JobSet or StatefulSet together with --nodes.",
+        "and --hostfile the nodes are found by Slurm's step, by mpi-operator's hostfile, by Volcano's "
+        "variables, or by the service of an Indexed Job, JobSet or StatefulSet together with --nodes.",
         allow_abbrev=False,
     )
     _add_nodes(parser)
@@ -163,6 +170,11 @@ def _add_nodes(parser: argparse.ArgumentParser) -> None:
         "--every-node",
         action="store_true",
         help="each of them runs this command: number 0 leads, the others serve until it is done",
+    )
+    add(
+        "--key-seed",
+        metavar="FILE",
+        help="32 random bytes, the same on all nodes, which become their key pair; - is standard input",
     )
     add(
         "--node-file",

@@ -6,12 +6,12 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from azcp_runtime.contract import PreflightError
-from azcp_runtime.launch.network import LOOPBACK, REFUSED, SILENT, MissingError, Network, read_banner
+from azcp_runtime.launch.network import LOOPBACK, NO_NAME, REFUSED, SILENT, MissingError, Network, read_banner
 
 _FIRST_PAUSE_S: Final = 0.2
 _LONGEST_PAUSE_S: Final = 3.0
@@ -149,6 +149,12 @@ class _Watch:
             self._say(f"waiting for {count} of {len(self._wish.hosts)} nodes: {named(self.reasons)}")
 
 
+def _remedy(reasons: Collection[str]) -> str:
+    if NO_NAME in reasons:
+        return "have the names resolve here, by the node's /etc/hosts perhaps, or give addresses with --hosts"
+    return "look at the nodes' own logs; --wait gives them more time"
+
+
 def named(reasons: Mapping[str, str]) -> str:
     """The first of the missing nodes with their reasons, and how many there are beside them."""
     first = ", ".join(f"{host} ({reason})" for host, reason in list(reasons.items())[:_NAMED])
@@ -184,7 +190,7 @@ def wait_for(wish: Wish, network: Network, say: Callable[[str], None]) -> Mappin
         raise PreflightError(
             f"{len(watched.reasons)} of {len(wish.hosts)} nodes are missing after {seconds:.0f} s: "
             + "; ".join(f"{host}: {reason}" for host, reason in watched.reasons.items()),
-            remedy="look at the nodes' own logs; --wait gives them more time",
+            remedy=_remedy(watched.reasons.values()),
         )
     say(f"{len(wish.hosts)} nodes answer after {seconds:.1f} s")
     return {host: watched.addresses[host] for host in wish.hosts}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from azcp_runtime.contract import UsageError
-from azcp_runtime.ssh.keys import FOLDER, JobKeys
+from azcp_runtime.ssh.keys import JobKeys
 
 SEED_BYTES: Final = 32
 """An ed25519 private key is so long, and any bytes are one."""
@@ -36,7 +36,9 @@ def read_seed(source: str) -> bytes:
         raise UsageError(f"--key-seed {source} cannot be read: {error.strerror}") from error
     if len(seed) != SEED_BYTES:
         count = "more" if len(seed) > SEED_BYTES else f"{len(seed)}"
-        raise UsageError(f"--key-seed needs {SEED_BYTES} bytes, and {count} came", remedy=f"give it {_SOURCE}")
+        raise UsageError(
+            f"--key-seed needs {SEED_BYTES} bytes, and {count} came", remedy=f"give it {_SOURCE}"
+        )
     return seed
 
 
@@ -56,6 +58,6 @@ def keys_from_seed(seed: bytes) -> JobKeys:
     return JobKeys(Path("--key-seed"), private, public + b"\n", b"")
 
 
-def forget_keys(state: Path) -> None:
-    """Remove the copies that ssh worked with: the folder may outlive the job."""
-    shutil.rmtree(state / FOLDER, ignore_errors=True)
+def forget(state: Path) -> None:
+    """Remove what this run has left there, keys and environments among it: the folder may outlive the job."""
+    shutil.rmtree(state, ignore_errors=True)

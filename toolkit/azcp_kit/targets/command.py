@@ -14,9 +14,12 @@ from azcp_runtime.contract import UsageError
 from azcp_kit.manifest.write import manifest_text
 from azcp_kit.spec.job import JobSpec
 from azcp_kit.spec.read import read_job
+from azcp_kit.spec.rules import example_source
 from azcp_kit.targets.checks import target_problems
+from azcp_kit.targets.cyclecloud.command import run_cyclecloud
 from azcp_kit.targets.header import header
 from azcp_kit.targets.identity import identity_problems, identity_script
+from azcp_kit.targets.nccl_test import nccl_test_problems, nccl_test_script
 from azcp_kit.targets.slurm.import_image import import_script
 from azcp_kit.targets.slurm.problems import import_problems, sbatch_problems
 from azcp_kit.targets.slurm.sbatch import sbatch_script
@@ -28,9 +31,16 @@ _SCRIPTS: Final[Mapping[str, Callable[[JobSpec], str]]] = MappingProxyType(
     {"identity": identity_script, "ssh-secret": ssh_secret_script}
 )
 _SLURM: Final = MappingProxyType(
-    {"sbatch": (sbatch_script, sbatch_problems), "import": (import_script, import_problems)}
+    {
+        "sbatch": (sbatch_script, sbatch_problems),
+        "import": (import_script, import_problems),
+        "nccl-test": (nccl_test_script, nccl_test_problems),
+    }
 )
-KINDS: Final = (*TARGETS, *_SCRIPTS, *_SLURM)
+CYCLECLOUD: Final = "cyclecloud"
+"""A folder of files, where the others are one text."""
+
+KINDS: Final = (*TARGETS, *_SCRIPTS, *_SLURM, CYCLECLOUD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +50,7 @@ class GenerateCommand:
     Args:
         kind: one of KINDS.
         file: the job.toml.
-        output: where the text goes; standard output if None.
+        output: where the text goes, standard output if None; of a CycleCloud project, the folder.
         settings: ``key=value`` that come over the file's.
         container: what the steps of a script for Slurm run in.
         launch: how it launches phase 1.
@@ -64,6 +74,9 @@ def run_generate(command: GenerateCommand) -> None:
     if command.kind not in KINDS:
         raise UsageError(f"{command.kind} is no kind of manifest", remedy=f"one of {', '.join(KINDS)}")
     wish = _wish(command)
+    if command.kind == CYCLECLOUD:
+        run_cyclecloud(command.file, command.output, command.settings)
+        return
     text = generate(command.kind, read_checked(command.kind, command.file, command.settings, wish), wish)
     if command.output is None:
         _print(text)
@@ -85,8 +98,8 @@ def _wish(command: GenerateCommand) -> Wish | None:
             if getattr(command, name):
                 raise UsageError(f"--{name} is for {' and '.join(_SLURM)}, not for {command.kind}")
         return None
-    if command.kind == "import" and command.launch:
-        raise UsageError("--launch is for sbatch: an import launches nothing")
+    if command.kind != "sbatch" and command.launch:
+        raise UsageError(f"--launch is for sbatch, not for {command.kind}")
     return read_wish(command.container, command.launch)
 
 
@@ -104,7 +117,7 @@ def read_checked(kind: str, file: Path, settings: Sequence[str], wish: Wish | No
         problems = _SLURM[kind][1]
         return read_job(file, settings, lambda job: problems(job, wish))
     if kind == "identity":
-        return read_job(file, settings, identity_problems)
+        return read_job(file, settings, identity_problems, example_source)
     if kind == "ssh-secret":
         return read_job(file, settings, ssh_secret_problems)
     return read_job(file, settings, lambda job: target_problems(job, kind))

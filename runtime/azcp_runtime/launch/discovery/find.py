@@ -8,6 +8,7 @@ from typing import Final
 from azcp_runtime.contract import UsageError
 from azcp_runtime.launch.discovery.operator import Operator
 from azcp_runtime.launch.discovery.service import Service
+from azcp_runtime.launch.discovery.slurm import Slurm
 from azcp_runtime.launch.discovery.surveyed import Surveyed
 from azcp_runtime.launch.discovery.volcano import Volcano
 from azcp_runtime.launch.hosts import Discovery, Found, InFile, Listed
@@ -26,11 +27,11 @@ def discover(launch: Launch, node: Surveyed) -> Found:
     """
     service = Service(node, launch.nodes)
     ways = (
-        *(Listed(launch.hosts), InFile(launch.hostfile), Operator(node.env)),
+        *(Listed(launch.hosts), InFile(launch.hostfile), Slurm(node.env), Operator(node.env)),
         *(Volcano(node, launch.is_every_node), service),
     )
     found = first_of(ways)
-    if launch.is_every_node and found.hosts:
+    if launch.is_every_node and found.hosts and found.own is None:
         found = Found(found.way, found.hosts, own_index(node.env, node.name, found.hosts))
     problems = _contradictions(launch, found, ways)
     if problems:
