@@ -93,7 +93,8 @@ HOSTILE = {
         "more than 100000 values",
     ),
     "no object": (b"just text\n", "no object of Kubernetes and no batch script"),
-    "nothing": (b"", "no object of Kubernetes and no batch script"),
+    "nothing": (b"", "is empty"),
+    "blank lines": (b"\n \r\n", "is empty"),
     "syntax": (b"kind: [\nb: }", "line 2: this is not YAML"),
 }  # fmt: skip
 

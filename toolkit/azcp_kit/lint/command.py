@@ -80,4 +80,6 @@ def _decoded(content: bytes, name: str) -> str:
         raise UsageError(f"{name} is no text in UTF-8") from None
     if "\0" in text:
         raise UsageError(f"{name} is no text: it holds a NUL")
+    if not text.strip():
+        raise UsageError(f"{name} is empty")
     return text.replace("\r\n", "\n")

@@ -26,6 +26,8 @@ class Manifest:
     pods: tuple[Pod, ...]
     by_owner: Mapping[int, tuple[Pod, ...]]
     """The pod templates of each object, by its identity."""
+    strays: tuple[Located, ...] = ()
+    """Documents without apiVersion or kind, which are no objects."""
 
     def of_kind(self, kind: str) -> tuple[Located, ...]:
         """The objects of that kind."""
@@ -55,7 +57,8 @@ def read_manifest(text: str) -> Manifest:
     """
     parsed = parse_documents(text)
     documents = tuple(found for document in parsed.documents for found in _objects(document))
-    if not documents:
+    strays = tuple(document for document in parsed.documents if _is_stray(document))
+    if not documents and not any(_says_what_it_is(stray) for stray in strays):
         raise UsageError(
             "no object of Kubernetes and no batch script",
             cause="an object has apiVersion and kind, a script begins with #!",
@@ -68,7 +71,15 @@ def read_manifest(text: str) -> Manifest:
     config_maps = {c.at("metadata", "name").text: c.at("data").fields for c in by_kind.get("ConfigMap", ())}
     by_owner = {id(document): tuple(pods_of(document, config_maps)) for document in documents}
     pods = tuple(pod for document in documents for pod in by_owner[id(document)])
-    return Manifest(documents, by_kind, parsed.duplicates, pods, by_owner)
+    return Manifest(documents, by_kind, parsed.duplicates, pods, by_owner, strays)
+
+
+def _is_stray(document: Located) -> bool:
+    return document.kind == "mapping" and not (document.at("kind") and document.at("apiVersion"))
+
+
+def _says_what_it_is(stray: Located) -> bool:
+    return any(key.casefold() in {"kind", "apiversion"} for key in stray.fields)
 
 
 def _kind(document: Located) -> str:

@@ -12,10 +12,14 @@ from azcp_kit.lint.rules import (
     credentials,
     images_and_commands,
     jobs,
+    launch_hosts,
+    launch_options,
     memory_and_rdma,
+    misspelt_keys,
     mpi_settings,
     network_names,
     network_services,
+    objects,
     security,
     slurm_containers,
     slurm_job,
@@ -41,10 +45,13 @@ POD_RULES: Final[tuple[PodRule, ...]] = (
     *security.POD_RULES,
     *credentials.POD_RULES,
     *jobs.POD_RULES,
+    *launch_hosts.POD_RULES,
 )
 """One pod template at a time."""
 
 MANIFEST_RULES: Final[tuple[ManifestRule, ...]] = (
+    *objects.MANIFEST_RULES,
+    *misspelt_keys.MANIFEST_RULES,
     *network_services.MANIFEST_RULES,
     *credentials.MANIFEST_RULES,
 )
@@ -56,6 +63,7 @@ SETUP_RULES: Final[tuple[SetupRule, ...]] = (
     *storage.SETUP_RULES,
     *credentials.SETUP_RULES,
     *mpi_settings.SETUP_RULES,
+    *launch_options.SETUP_RULES,
 )
 """What a container or a batch script runs."""
 

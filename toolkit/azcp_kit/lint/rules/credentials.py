@@ -31,7 +31,8 @@ NO_IDENTITY: Final = Rule(
     "K703-identity-not-named",
     Severity.WARNING,
     why="where nodes have several identities the metadata service gives the wrong one or none",
-    fix="set AZURE_CLIENT_ID to the client id of the identity that has Storage Blob Data Reader",
+    fix="set AZURE_CLIENT_ID to the client id of the identity that has Storage Blob Data Reader"
+    " (auth.identity in job.toml)",
 )
 NOT_HANDED_ON: Final = Rule(
     "K704-credential-not-handed-on",

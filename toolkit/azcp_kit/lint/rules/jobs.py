@@ -29,7 +29,7 @@ NO_BACKOFF_LIMIT: Final = Rule(
     Severity.WARNING,
     why="the default is 6: a job that cannot work holds its nodes for several more starts, and a pod that is"
     " started anew meets peers that are past the download",
-    fix="set backoffLimit, 0 for peers of an Indexed Job",
+    fix="set backoffLimit, 0 for peers (limits.retries in job.toml)",
 )
 RESTARTS_ALONE: Final = Rule(
     "K904-restarts-alone",
@@ -47,13 +47,18 @@ NO_DEADLINE: Final = Rule(
     "K906-no-deadline",
     Severity.NOTE,
     why="a job that hangs holds its nodes until somebody looks",
-    fix="set activeDeadlineSeconds (runPolicy.activeDeadlineSeconds in an MPIJob)",
+    fix="set spec.activeDeadlineSeconds (limits.deadline in job.toml)",
 )
 
 _INDEX_FIELD: Final = "batch.kubernetes.io/job-completion-index"
 _INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"
 _BY_HAND: Final = (*MPIRUN, "azcp-cluster", "sshd")
 """azcp-launch ends on all nodes when one fails, so that they start again together."""
+_DEADLINES: Final = {
+    "CronJob": "spec.jobTemplate.spec.activeDeadlineSeconds",
+    "JobSet": "spec.replicatedJobs[].template.spec.activeDeadlineSeconds",
+    "MPIJob": "spec.runPolicy.activeDeadlineSeconds",
+}
 _ALWAYS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"})
 
 
@@ -114,7 +119,7 @@ def backoff_limit(pod: Pod, _manifest: Manifest) -> Iterator[Finding]:
             yield NO_BACKOFF_LIMIT.at(
                 where.line,
                 "runPolicy has no backoffLimit",
-                fix="set runPolicy.backoffLimit",
+                fix="set runPolicy.backoffLimit (limits.retries in job.toml)",
                 severity=Severity.NOTE,
             )
         return
@@ -147,7 +152,9 @@ def deadline(pod: Pod, _manifest: Manifest) -> Iterator[Finding]:
         spec = _job_spec(pod)
         has_end = spec.at("activeDeadlineSeconds") or pod.spec.at("activeDeadlineSeconds")
     if spec and pod.is_peer and not has_end:
-        yield NO_DEADLINE.at(spec.line, f"the {pod.kind} has no activeDeadlineSeconds")
+        where = _DEADLINES.get(pod.kind, "spec.activeDeadlineSeconds")
+        fix = f"set {where} (limits.deadline in job.toml)"
+        yield NO_DEADLINE.at(spec.line, f"the {pod.kind} has no activeDeadlineSeconds", fix=fix)
 
 
 POD_RULES: Final = (completions, index, backoff_limit, restart_policy, deadline)

@@ -29,7 +29,7 @@ NO_DEVICE: Final = Rule(
     "K402-rdma-without-device",
     Severity.WARNING,
     why="UCX or NCCL is told to use the fabric, but the pod gets no device of it",
-    fix="ask for the device plugin's resource, such as rdma/ib, in limits",
+    fix="ask for the device plugin's resource, such as rdma/ib, in limits (resources.rdma in job.toml)",
 )
 IPC_LOCK_ALONE: Final = Rule(
     "K403-ipc-lock-without-device",
@@ -55,20 +55,21 @@ NO_SHM: Final = Rule(
     "K406-small-dev-shm",
     Severity.WARNING,
     why=f"{SHM} has 64 MiB: MPI's and NCCL's shared memory ends in a bus error",
-    fix=f"mount an emptyDir with medium: Memory and a sizeLimit at {SHM}",
+    fix=f"mount an emptyDir with medium: Memory and a sizeLimit at {SHM} (resources.shm in job.toml)",
 )
 SHM_WITHOUT_LIMIT: Final = Rule(
     "K407-memory-volume-without-limit",
     Severity.WARNING,
     why="it may fill half of the node's memory, all of which counts as the pod's own",
-    fix="give the emptyDir a sizeLimit, and count it in the container's memory limit",
+    fix="give the emptyDir a sizeLimit (resources.shm in job.toml), and count it in the container's memory"
+    " limit",
 )
 LIMIT_TOO_SMALL: Final = Rule(
     "K408-memory-limit-too-small",
     Severity.ERROR,
     why="buffers and memory volumes count against the container's memory limit; beyond it the"
     " container is killed",
-    fix="raise limits.memory, or make the volume or the buffers smaller",
+    fix="raise limits.memory (resources.memory in job.toml), or make the volume or the buffers smaller",
 )
 UNEQUAL_DEVICE: Final = Rule(
     "K409-device-not-in-limits",

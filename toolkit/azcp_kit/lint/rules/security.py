@@ -14,7 +14,7 @@ LEVEL: Final = Rule(
     "K601-security-level",
     Severity.NOTE,
     why="a namespace whose pod-security.kubernetes.io/enforce asks for more refuses the pod",
-    fix="deploy it where that level is allowed, or take away what is named",
+    fix="deploy it where that level is allowed, or take away what is named (security in job.toml)",
 )
 REFUSED: Final = Rule(
     "K602-refused-by-namespace",
@@ -67,7 +67,8 @@ def level(pod: Pod, manifest: Manifest) -> Iterator[Finding]:
     if enforced and _LEVELS.index(needed) > _LEVELS.index(enforced):
         yield REFUSED.at(pod.template.line, f"{what}, the namespace enforces {enforced}")
     else:
-        yield LEVEL.at(pod.template.line, what)
+        nothing_to_do = "" if beyond_restricted else "none is needed: every namespace takes it"
+        yield LEVEL.at(pod.template.line, what, fix=nothing_to_do)
 
 
 def _enforced(pod: Pod, manifest: Manifest) -> str:
