@@ -17,7 +17,7 @@ from azcp_kit.rehearse.orphans import LABEL
 from azcp_kit.rehearse.outcome import Outcome, PodEnd, Verdict
 from azcp_kit.rehearse.request import Kill, RehearseRequest, Until
 from azcp_kit.rehearse.run import rehearse
-from azcp_runtime.contract import ExitCode
+from azcp_runtime.contract import ExitCode, PreflightError
 from docker import DockerClient
 
 from tests.lab.bases import Bases, cache_folder
@@ -37,7 +37,7 @@ from azcp_kit.rehearse.request import RehearseRequest
 from azcp_kit.rehearse.run import rehearse
 signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 request = RehearseRequest(open(sys.argv[1]).read(), images={"": sys.argv[2]}, size_bytes=1 << 20)
-rehearse(request, lambda pod, what: print(pod, what, flush=True))
+rehearse(request, lambda at_s, pod, what: print(pod, what, flush=True))
 """
 
 
@@ -93,9 +93,11 @@ class Stage:
     def rehearse(self, path: Path, **request: object) -> Outcome:
         """A manifest of the project."""
         text = (ROOT / path).read_text(encoding="utf-8")
-        asked = RehearseRequest(text, images=self.images, size_bytes=SIZE_BYTES, timeout_s=DEADLINE_S)
+        # Others' names would be refused; the empty one stands for all.
+        images = {name: image for name, image in self.images.items() if name in text}
+        asked = RehearseRequest(text, images=images, size_bytes=SIZE_BYTES, timeout_s=DEADLINE_S)
         self.told.clear()
-        return rehearse(replace(asked, **request), lambda pod, what: self.told.append((pod, what)))  # type: ignore[arg-type]  # fields by name
+        return rehearse(replace(asked, **request), lambda _at, pod, what: self.told.append((pod, what)))  # type: ignore[arg-type]  # fields by name
 
     def leftovers(self) -> list[str]:
         """What of any rehearsal is in the engine."""
@@ -170,7 +172,7 @@ def test_a_part_of_a_volume_that_leads_out_of_it_is_not_mounted(stage: Stage) ->
     assert "subPath part leads through what is no folder" in pod.reason
     assert {
         "privileged: true: not given to a container on this machine",
-        "hostNetwork: the pod keeps its own",
+        "hostNetwork, hostPID: the pod keeps its own",
     } < set(outcome.unshown)
 
 
@@ -207,6 +209,27 @@ def test_a_command_that_fails_is_told_with_its_last_words(stage: Stage) -> None:
     assert outcome.different == ()
 
 
+def test_workers_that_crash_at_every_start_end_the_rehearsal_at_once(stage: Stage) -> None:
+    text = (ROOT / MANIFESTS / "mpijob-restarting.yaml").read_text(encoding="utf-8")
+    crashing = text.replace("/opt/azcp/bin/azcp-sshd", "/opt/azcp/bin/azcp-sshd, --no-such-option")
+    assert crashing != text
+    outcome = stage.rehearse(MANIFESTS / "mpijob-restarting.yaml", manifest=crashing)
+    assert outcome.exit_code is ExitCode.PREFLIGHT
+    assert "CrashLoopBackOff" in outcome.workloads[0].reason
+    assert "no-such-option" in outcome.workloads[0].reason
+    assert outcome.took_s < DEADLINE_S / 4
+    assert outcome.cut_short == ("MPIJob llama",)
+    assert outcome.data == ()
+
+
+def test_an_image_that_was_not_built_here_is_told_before_anything_starts(stage: Stage) -> None:
+    with pytest.raises(PreflightError, match="holds no /opt/azcp") as caught:
+        stage.rehearse(MANIFESTS / "mpijob.yaml", images={"": stage.images["consumer:1"]})
+    assert "azcp-kit build --base" in str(caught.value)
+    assert stage.told == []
+    assert stage.leftovers() == []
+
+
 def test_a_rehearsal_until_the_data_is_there_does_not_wait_for_the_command(stage: Stage) -> None:
     text = (ROOT / MANIFESTS / "mpijob.yaml").read_text(encoding="utf-8")
     outcome = stage.rehearse(
@@ -223,7 +246,7 @@ def test_what_is_not_done_in_time_is_given_up(stage: Stage) -> None:
     outcome = stage.rehearse(MANIFESTS / "mpijob.yaml", late={"llama-worker-0": 1000.0}, timeout_s=8.0)
     assert outcome.exit_code is ExitCode.PREFLIGHT
     assert "llama-worker-0" in outcome.workloads[0].reason
-    assert pod_of(outcome, "llama-worker-0").verdict is Verdict.FAILED
+    assert pod_of(outcome, "llama-worker-0").verdict is Verdict.NOT_STARTED
     assert stage.leftovers() == []
 
 

@@ -11,7 +11,6 @@ from azcp_kit.rehearse.conduct import Conductor
 from azcp_kit.rehearse.fate import Phase
 from azcp_kit.rehearse.group_course import Slot, State
 from azcp_kit.rehearse.request import Kill, RehearseRequest, Until
-from azcp_runtime.contract import UsageError
 
 from tests.kit.fake_runtime import FakeRuntime
 from tests.kit.rehearsed import MAIN, plan
@@ -34,7 +33,7 @@ class Scene:
             plan(*documents),
             RehearseRequest("", **request),
             self.runtime,
-            lambda pod, what: self.told.append((pod, what)),
+            lambda _at, pod, what: self.told.append((pod, what)),
             lambda _fate: None,
             lambda: self.now,
         )
@@ -92,14 +91,14 @@ def stateful_set(container: dict[str, Any] = PROBED, **own: Any) -> dict[str, An
     return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "s"}, "spec": spec}
 
 
-def mpijob(**own: Any) -> dict[str, Any]:  # noqa: ANN401 - of the MPIJob
+def mpijob(worker: dict[str, Any] | None = None, /, **own: Any) -> dict[str, Any]:  # noqa: ANN401 - of the MPIJob
     launcher = {"restartPolicy": "Never", "template": {"spec": {"containers": [MAIN]}}}
-    worker = {"replicas": 2, "template": {"spec": {"containers": [PROBED]}}}
+    workers = {"replicas": 2, "template": {"spec": {"containers": [PROBED]}}, **(worker or {})}
     return {
         "apiVersion": "kubeflow.org/v2beta1",
         "kind": "MPIJob",
         "metadata": {"name": "m"},
-        "spec": {"mpiReplicaSpecs": {"Launcher": launcher, "Worker": worker}, **own},
+        "spec": {"mpiReplicaSpecs": {"Launcher": launcher, "Worker": workers}, **own},
     }
 
 
@@ -126,7 +125,9 @@ def test_a_failed_init_container_fails_the_pod_where_nothing_is_restarted(scene:
     fate = scene.slot("j-0").fate
     assert fate is not None
     assert fate.reason == "init container one ended with 3"
-    assert scene.conductor.courses[0].reason == "BackoffLimitExceeded: 1 failed, 0 may"
+    assert scene.conductor.courses[0].reason == (
+        "BackoffLimitExceeded: 1 failed, 0 may; j-0: init container one ended with 3"
+    )
     assert scene.slot("j-1").phase is Phase.STOPPED
     assert ("j-1/one/1", "SIGTERM") in scene.runtime.signals
 
@@ -251,7 +252,9 @@ def test_a_pod_that_is_restarted_again_and_again_has_failed(scene: Scene) -> Non
     scene.runtime.codes |= {f"s-0/main/{start}": 1 for start in range(1, 20)}
     scene.begin(stateful_set(MAIN))
     scene.pass_until(lambda: scene.state is State.FAILED)
-    assert "CrashLoopBackOff" in scene.conductor.courses[0].reason
+    reason = scene.conductor.courses[0].reason
+    assert reason == "s-0: CrashLoopBackOff: restarted 3 times, main ended with 1"
+    assert scene.now < 9
 
 
 def test_a_jobset_is_made_anew_as_often_as_its_policy_says(scene: Scene) -> None:
@@ -291,12 +294,6 @@ def test_a_pod_is_killed_in_phase_1_after_somebody_has_said_that_it_began(scene:
     assert scene.now >= 4
 
 
-@pytest.mark.parametrize("request_", [{"late": {"x": 1.0}}, {"kills": (Kill("x", "start", 0),)}])
-def test_a_fault_for_a_pod_that_is_not_there_is_refused(scene: Scene, request_: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="no pod x; there are j-0, j-1"):
-        scene.begin(job(), **request_)
-
-
 def test_a_rehearsal_until_the_data_is_there_ends_when_the_leader_says_so(scene: Scene) -> None:
     words = ["/opt/azcp/bin/azcp-launch", SOURCE, "/d", "--every-node", "--", "train"]
     scene.begin(job({"containers": [{**MAIN, "command": words}]}), until=Until.DISTRIBUTED)
@@ -320,7 +317,7 @@ def test_a_rehearsal_until_the_data_is_there_ends_after_the_init_containers(scen
 
 def test_what_takes_too_long_is_given_up_and_named(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("azcp_kit.rehearse.conduct.TICK_S", 0.001)
-    conductor = scene.begin(job(), timeout_s=0.05)
+    conductor = scene.begin(job(), timeout_s=0.4)
     scene.runtime.codes["j-0/main/1"] = 0
 
     def later() -> float:
@@ -331,3 +328,129 @@ def test_what_takes_too_long_is_given_up_and_named(scene: Scene, monkeypatch: py
     conductor.run()
     assert scene.state is State.FAILED
     assert conductor.courses[0].reason == "not done after 0 s: j-1"
+
+
+def failing(runtime: FakeRuntime, stem: str, words: str, starts: int = 20) -> None:
+    """Have every start of a container fail with these last words."""
+    runtime.codes |= {f"{stem}/{start}": 1 for start in range(1, starts)}
+    runtime.logs |= {f"{stem}/{start}": f"before\n{words}\n\n" for start in range(1, starts)}
+
+
+def test_every_crash_is_told_at_once_with_its_code_and_last_line(scene: Scene) -> None:
+    scene.begin(stateful_set(MAIN))
+    failing(scene.runtime, "s-0/main", "no such model")
+    scene.pass_until(lambda: scene.state is State.FAILED)
+    told = [what for pod, what in scene.told if pod == "s-0" and "ended with 1 after" in what]
+    assert len(told) == 4
+    assert all(what.endswith(": no such model") for what in told)
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+def test_workers_that_never_come_up_fail_an_mpijob_whose_launcher_still_waits(
+    scene: Scene, policy: str
+) -> None:
+    scene.begin(mpijob({"restartPolicy": policy}, launcherCreationPolicy="WaitForWorkersReady"))
+    scene.runtime.unready |= {"m-worker-0/main", "m-worker-1/main"}
+    failing(scene.runtime, "m-worker-1/main", "no host key")
+    scene.pass_until(lambda: scene.state is State.FAILED)
+    reason = scene.conductor.courses[0].reason
+    assert reason.startswith("m-worker-1: ")
+    assert reason.endswith("main ended with 1: no host key")
+    assert ("CrashLoopBackOff" in reason) is (policy == "OnFailure")
+    assert scene.now < 9
+    assert scene.slot("m-launcher").fate is None
+
+
+def test_a_worker_without_a_probe_that_has_ended_for_good_is_not_waited_for(scene: Scene) -> None:
+    scene.begin(mpijob({"template": {"spec": {"containers": [MAIN]}}}))
+    scene.pass_for(2)
+    failing(scene.runtime, "m-worker-1/main", "no port")
+    scene.pass_until(lambda: scene.state is State.FAILED)
+    assert scene.conductor.courses[0].reason == "m-worker-1: main ended with 1: no port"
+
+
+def test_a_worker_that_comes_back_after_a_crash_is_no_failure(scene: Scene) -> None:
+    scene.begin(mpijob({"restartPolicy": "OnFailure"}))
+    failing(scene.runtime, "m-worker-1/main", "lost", starts=4)
+    scene.pass_for(20)
+    assert scene.state is State.RUNNING
+    scene.runtime.codes["m-launcher/main/1"] = 0
+    scene.pass_until(lambda: scene.state is State.DONE)
+
+
+def test_a_crash_after_its_probe_succeeded_begins_the_count_anew(scene: Scene) -> None:
+    scene.begin(mpijob({"restartPolicy": "OnFailure"}))
+    failing(scene.runtime, "m-worker-1/main", "lost", starts=3)
+    scene.pass_until(lambda: "m-worker-1/main/3" in scene.runtime.started)
+    scene.pass_for(2)
+    scene.runtime.codes["m-worker-1/main/3"] = 137
+    scene.pass_until(lambda: "m-worker-1/main/4" in scene.runtime.started)
+    scene.pass_for(5)
+    assert scene.state is State.RUNNING
+
+
+def test_pods_are_not_given_up_while_another_is_still_held_back(scene: Scene) -> None:
+    scene.begin(stateful_set(MAIN, podManagementPolicy="Parallel"), late={"s-1": 30.0})
+    failing(scene.runtime, "s-0/main", "no peer", starts=6)
+    scene.pass_for(29)
+    assert scene.state is State.RUNNING
+
+
+def test_a_sidecar_that_never_starts_up_fails_its_job(scene: Scene) -> None:
+    probe = {"tcpSocket": {"port": 1}}
+    sidecar = {**MAIN, "name": "side", "restartPolicy": "Always", "startupProbe": probe}
+    scene.begin(job({"initContainers": [sidecar]}, count=1))
+    scene.runtime.unready.add("j-0/side")
+    failing(scene.runtime, "j-0/side", "bad flag")
+    scene.pass_until(lambda: scene.state is State.FAILED)
+    assert scene.conductor.courses[0].reason == (
+        "j-0: CrashLoopBackOff: restarted 3 times, side ended with 1: bad flag"
+    )
+
+
+def test_a_sidecar_that_crashes_again_and_again_keeps_a_set_from_coming_up(scene: Scene) -> None:
+    sidecar = {**MAIN, "name": "side", "restartPolicy": "Always"}
+    own = stateful_set(MAIN)
+    own["spec"]["template"]["spec"]["initContainers"] = [sidecar]
+    scene.begin(own)
+    failing(scene.runtime, "s-0/side", "bad flag")
+    scene.pass_until(lambda: scene.state is State.FAILED)
+    assert scene.conductor.courses[0].reason.endswith("side ended with 1: bad flag")
+
+
+def test_a_launcher_is_tried_as_often_as_its_limit_says_however_it_fails(scene: Scene) -> None:
+    scene.begin(mpijob(runPolicy={"backoffLimit": 5}))
+    failing(scene.runtime, "m-launcher/main", "not yet", starts=6)
+    scene.runtime.codes["m-launcher/main/6"] = 0
+    scene.pass_until(lambda: scene.state is State.DONE)
+    assert len(scene.slot("m-launcher").fates) == 6
+
+
+def jobset_with_a_server(limit: int) -> dict[str, Any]:
+    sets = [
+        {"name": name, "template": {"spec": job(count=1, backoffLimit=limit)["spec"]}} for name in ("a", "b")
+    ]
+    policy = {"operator": "All", "targetReplicatedJobs": ["a"]}
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "s"},
+        "spec": {"successPolicy": policy, "replicatedJobs": sets},
+    }
+
+
+def test_a_job_that_does_not_decide_is_tried_again_within_its_own_limit(scene: Scene) -> None:
+    scene.begin(jobset_with_a_server(1))
+    failing(scene.runtime, "s-b-0-0/main", "not yet", starts=2)
+    scene.pass_until(lambda: "s-b-0-0/main/2" in scene.runtime.started)
+    scene.runtime.codes["s-a-0-0/main/1"] = 0
+    scene.pass_until(lambda: scene.state is State.DONE)
+
+
+def test_a_job_that_does_not_decide_fails_its_set_beyond_its_limit(scene: Scene) -> None:
+    scene.begin(jobset_with_a_server(0))
+    failing(scene.runtime, "s-b-0-0/main", "no model")
+    scene.pass_until(lambda: scene.state is State.FAILED)
+    assert scene.conductor.courses[0].reason == (
+        "BackoffLimitExceeded: 1 failed, 0 may; s-b-0-0: main ended with 1: no model"
+    )

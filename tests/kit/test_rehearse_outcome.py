@@ -35,6 +35,8 @@ GOOD = Outcome(
     workloads=(WorkloadEnd("Job a", Verdict.OK, "", 0, ("it is small",)),),
     pods=(POD,),
     data=(DATA,),
+    destinations=("/data",),
+    cut_short=(),
     made_up=("Secret s: key",),
     unshown=("nvidia.com/gpu: there is none here",),
     skipped=("Workflow w",),
@@ -89,7 +91,26 @@ def test_nodes_whose_data_differs_are_named() -> None:
     assert "data identical on 1 of 2 nodes" in printed(DIFFERENT)
     assert "a-1 /data: x is missing" in printed(DIFFERENT)
     assert DIFFERENT.exit_code is ExitCode.VERIFY
-    assert "nothing was compared" in printed(replace(GOOD, data=()))
+
+
+def test_data_that_was_not_compared_is_told_with_the_reason() -> None:
+    none = replace(GOOD, data=())
+    assert "no pod that ran has a volume at /data: nothing was compared" in printed(none)
+    assert "no command tells where the data goes" in printed(replace(none, destinations=()))
+    text = printed(replace(none, cut_short=("Job a",)))
+    assert "no data: phase 1 did not finish (Job a)" in text
+    assert "nothing was compared" not in text
+
+
+def test_a_pod_that_never_started_is_no_failed_one() -> None:
+    waiting = replace(
+        POD, verdict=Verdict.NOT_STARTED, phase="not started", pods=0, made_s=None, ready_s=None, ended_s=None
+    )
+    missed = replace(GOOD, pods=(replace(waiting, containers=()),))
+    (line,) = [line for line in printed(missed).splitlines() if "a-0" in line]
+    assert line.startswith("not started")
+    assert "waiting" not in line
+    assert missed.exit_code is ExitCode.PREFLIGHT
 
 
 def test_json_has_everything_and_the_exit_code() -> None:

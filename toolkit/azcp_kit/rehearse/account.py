@@ -8,7 +8,7 @@ import hmac
 import re
 import shlex
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import quote, unquote, urlencode
@@ -145,16 +145,21 @@ class Distribution:
 
 def find_distribution(words: Sequence[str]) -> Distribution | None:
     """What azcp-launch or azcp-distribute in the command line, or in a shell's text there, is told to do."""
-    flat = [part for word in words for part in _split(word)]
-    for index, word in enumerate(flat):
-        if word.rpartition("/")[2] not in _PROGRAMS:
-            continue
-        rest = flat[index + 1 :]
-        rest = rest[: rest.index("--")] if "--" in rest else rest
+    for _, rest in told_words(words):
         for position, candidate in enumerate(rest[:-1]):
             if candidate.startswith(("/", "http://", "https://")) and rest[position + 1].startswith("/"):
                 return Distribution(candidate, rest[position + 1], "--every-node" in rest)
     return None
+
+
+def told_words(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Each program of ours in the command line, or in a shell's text there, with its words up to a --."""
+    flat = [part for word in words for part in _split(word)]
+    for index, word in enumerate(flat):
+        program = word.rpartition("/")[2]
+        if program in _PROGRAMS:
+            rest = flat[index + 1 :]
+            yield program, rest[: rest.index("--")] if "--" in rest else rest
 
 
 def sas_files(words: Sequence[str]) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -61,13 +60,10 @@ def run_rehearse(command: RehearseCommand) -> int:
     """
     from azcp_kit.rehearse.run import rehearse
 
-    request = _request(command)
-    began = time.monotonic()
+    def report(at_s: float, pod: str, what: str) -> None:
+        log.info("%8s  %s: %s", format_seconds(at_s), pod, what)
 
-    def tell(pod: str, what: str) -> None:
-        log.info("%8s  %s: %s", format_seconds(time.monotonic() - began), pod, what)
-
-    outcome = rehearse(request, tell)
+    outcome = rehearse(_request(command), report)
     if command.as_json:
         sys.stdout.write(outcome.to_json())
     else:

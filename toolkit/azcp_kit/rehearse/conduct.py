@@ -8,10 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from azcp_runtime.contract import UsageError
-
 from azcp_kit.rehearse.course import Course
-from azcp_kit.rehearse.fate import Fate, Phase, Tell
+from azcp_kit.rehearse.fate import Fate, Phase
 from azcp_kit.rehearse.group_course import Slot, State
 from azcp_kit.rehearse.model import Wish
 from azcp_kit.rehearse.names import Names, names_of
@@ -20,6 +18,9 @@ from azcp_kit.rehearse.pod import Pod
 from azcp_kit.rehearse.request import Kill, RehearseRequest, Until
 from azcp_kit.rehearse.runtime import Runtime
 from azcp_kit.shown import shown
+
+Report = Callable[[float, str, str], None]
+"""Told of each step: the seconds since the first pod was begun, the pod, and what has happened to it."""
 
 TICK_S: Final = 0.1
 _LOOK_S: Final = 1.0
@@ -44,15 +45,14 @@ class Conductor:
         plan: Plan,
         request: RehearseRequest,
         runtime: Runtime,
-        tell: Tell,
+        report: Report,
         prepare: Callable[[Fate], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        _expect_pods(plan, request)
         self._plan = plan
         self._request = request
         self._runtime = runtime
-        self._tell = tell
+        self._report = report
         self._prepare = prepare
         self._clock = clock
         self._began_s = clock()
@@ -78,6 +78,9 @@ class Conductor:
     def _now(self) -> float:
         """Seconds since it began: making a pod takes its time, and the next one's begins after that."""
         return self._clock() - self._began_s
+
+    def _tell(self, pod: str, what: str) -> None:
+        self._report(self._now, pod, what)
 
     def tick(self) -> None:
         """One step of everything."""
@@ -183,12 +186,3 @@ def _is_content(course: Course, slot: Slot) -> bool:
 def _all_names(plan: Plan) -> dict[int, Names]:
     searches = tuple(dict.fromkeys(search for pod in plan.all_pods for search in pod.searches))
     return {id(pod): names_of(pod, plan.store.services, searches) for pod in plan.all_pods}
-
-
-def _expect_pods(plan: Plan, request: RehearseRequest) -> None:
-    titles = [pod.identity.title for pod in plan.all_pods]
-    unknown = {*request.late, *(kill.pod for kill in request.kills)} - set(titles)
-    if unknown:
-        raise UsageError(
-            f"there is no pod {', '.join(sorted(unknown))}", remedy=shown(f"there are {', '.join(titles)}")
-        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from azcp_kit.rehearse.group_course import GroupCourse, Make, Slot, State
-from azcp_kit.rehearse.model import Moment, Need, Workload
+from azcp_kit.rehearse.model import Moment, Need, Wish, Workload
 from azcp_kit.rehearse.pod import Pod
 
 
@@ -64,11 +64,14 @@ class Course:
     def _conclude(self, now: float) -> None:
         deciding = [group for group in self.groups if group.group.name in self.workload.deciding]
         failed = [group for group in deciding if group.state is State.FAILED]
+        missed = [g for g in self.groups if g.state is State.FAILED and g.group.wish is Wish.SERVES]
         done = [group for group in deciding if group.state is State.DONE]
         if len(done) == len(deciding) or (self.workload.any_decides and done):
             self.end(State.DONE, "", now)
-        elif failed and self.restarts < self.workload.restarts:
+        elif (failed or missed) and self.restarts < self.workload.restarts:
             self._restart(now)
+        elif missed:
+            self.end(State.FAILED, missed[0].reason, now)
         elif failed and (not self.workload.any_decides or len(failed) == len(deciding)):
             self.end(State.FAILED, failed[0].reason, now)
 

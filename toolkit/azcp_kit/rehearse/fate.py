@@ -9,10 +9,9 @@ from azcp_kit.rehearse.environment import ContainerConfigError
 from azcp_kit.rehearse.pod import Pod, Restart
 from azcp_kit.rehearse.runtime import Runtime, Sandbox
 from azcp_kit.rehearse.trial import Trial
-from azcp_kit.shown import shown
 
 Tell = Callable[[str, str], None]
-"""Told of each step: the pod, and what has happened to it."""
+"""Told of each step: the pod, and what has happened to it, with its own words as they are."""
 
 
 class Phase(Enum):
@@ -67,6 +66,27 @@ class Fate:
         return sum(trial.restarts for trial in self.trials)
 
     @property
+    def looping(self) -> Trial | None:
+        """The container that fails at every start."""
+        return next((trial for trial in self.trials if trial.is_looping), None)
+
+    @property
+    def was_ready(self) -> bool:
+        """Whether a probe has ever told so: without one, a container counts as ready while it is failing."""
+        return self.ready_s is not None and any(s.was_ready for trial in self.trials for s in trial.starts)
+
+    @property
+    def trouble(self) -> str:
+        """The last that went wrong in it."""
+        failed = [
+            (start.ended_s or 0.0, trial.told())
+            for trial in self.trials
+            for start in trial.starts
+            if start.has_failed
+        ]
+        return self.reason or max(failed, default=(0.0, ""))[1]
+
+    @property
     def is_ready(self) -> bool:
         """Whether every container that should run is ready."""
         serving = [*self.sidecars, *([] if self.holds_main else self.main)]
@@ -74,9 +94,9 @@ class Fate:
 
     def open(self, names: tuple[str, ...], resolved: Mapping[str, tuple[str, ...]], now: float) -> None:
         """Put the pod on its node."""
+        self._say(f"made on {self.pod.identity.node}")
         self.sandbox = self._runtime.open(self.pod, names, resolved)
         self.phase, self.opened_s = Phase.STARTING, now
-        self._say(f"made on {self.pod.identity.node}")
 
     def step(self, now: float) -> None:
         """Let happen what is due."""
@@ -143,4 +163,4 @@ class Fate:
         self._say(f"{phase.value}: {reason}" if reason else phase.value)
 
     def _say(self, text: str) -> None:
-        self._tell(self.pod.identity.title, shown(text))
+        self._tell(self.pod.identity.title, text)

@@ -91,6 +91,11 @@ class GroupCourse:
         """Whether all of its pods have."""
         return all(slot.has_come_up for slot in self.slots)
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether it is over, and not well."""
+        return self.state is State.FAILED
+
     def step(self, now: float) -> None:
         """Let happen what is due."""
         if self.state is State.WAITING:
@@ -102,8 +107,12 @@ class GroupCourse:
                 slot.next_s = None
                 slot.fates.append(self._make(slot.pod))
             if slot.fate is not None:
+                # Making the pods before it has taken its time.
+                now = max(now, slot.fate.opened_s)
                 slot.fate.step(now)
                 self._judge(slot, now)
+            if self.has_failed:
+                return
         self._conclude(now)
 
     def stop(self, reason: str, now: float) -> None:
@@ -127,20 +136,40 @@ class GroupCourse:
         fate, limit = slot.fate, self.group.backoff_limit
         if fate is None or slot.next_s is not None:
             return
-        if limit is None or self.group.wish is not Wish.ENDS:
-            if fate.restarts > _MOST_RESTARTS and not fate.phase.is_over:
-                fate.stop(Phase.FAILED, f"CrashLoopBackOff: restarted {_MOST_RESTARTS} times", now)
-            if fate.phase is Phase.FAILED and self.group.wish is Wish.ENDS and not self.group.is_patient:
-                self._fail(fate.reason, now)
+        if limit is None:
+            self._judge_unlimited(slot, fate, now)
+            return
+        if fate.looping is not None and fate.looping.container.is_sidecar and fate.phase is Phase.STARTING:
+            # The Job does not count it, and what follows it is never started.
+            fate.stop(Phase.FAILED, _loop(fate), now)
+            self._fail(_of(slot, fate.reason), now)
             return
         counted = slot.failures if self.group.is_per_index else sum(other.failures for other in self.slots)
         if counted > limit:
-            reason = f"BackoffLimitExceeded: {counted} failed, {limit} may"
+            reason = f"BackoffLimitExceeded: {counted} failed, {limit} may; {_of(slot, fate.trouble)}"
             if not fate.phase.is_over:
                 fate.stop(Phase.FAILED, reason, now)
             self._fail(reason, now)
         elif fate.phase is Phase.FAILED:
             slot.next_s = now + min(FIRST_PAUSE_S * 2.0 ** (counted - 1), LONGEST_PAUSE_S)
+
+    def _judge_unlimited(self, slot: Slot, fate: Fate, now: float) -> None:
+        """Decide about a pod whose failures nobody counts: only restarts in place help it."""
+        is_stuck = fate.looping is not None or fate.restarts > _MOST_RESTARTS
+        if is_stuck and not fate.phase.is_over and not self._awaits_late:
+            fate.stop(Phase.FAILED, _loop(fate), now)
+        if fate.phase is not Phase.FAILED:
+            return
+        wish = self.group.wish
+        is_missed = wish is Wish.SERVES and (is_stuck or not fate.was_ready)
+        if is_missed or (wish is Wish.ENDS and not self.group.is_patient):
+            self._fail(_of(slot, fate.reason), now)
+
+    @property
+    def _awaits_late(self) -> bool:
+        """Whether a pod is still held back, whose absence may be what the others fail for."""
+        late = (slot for slot in self.slots if slot.pod.identity.title in self._late)
+        return not self.group.is_ordered and any(not slot.fates for slot in late)
 
     def _conclude(self, now: float) -> None:
         if self.state is not State.RUNNING:
@@ -164,7 +193,7 @@ class GroupCourse:
     def _conclude_staying(self, now: float) -> None:
         failed = [slot for slot in self.slots if slot.phase is Phase.FAILED]
         if failed:
-            self._fail(failed[0].fate.reason if failed[0].fate else "", now)
+            self._fail(_of(failed[0], failed[0].fate.reason if failed[0].fate else ""), now)
         if not self.has_come_up:
             self._ready_since = None
         elif self._ready_since is None:
@@ -175,3 +204,12 @@ class GroupCourse:
     def _fail(self, reason: str, now: float) -> None:
         self.state, self.reason = State.FAILED, reason
         self.stop("its group has failed", now)
+
+
+def _loop(fate: Fate) -> str:
+    starts = f"CrashLoopBackOff: restarted {fate.restarts} times"
+    return f"{starts}, {fate.looping.told() if fate.looping else fate.trouble}"
+
+
+def _of(slot: Slot, reason: str) -> str:
+    return f"{slot.pod.identity.title}: {reason}"

@@ -110,10 +110,13 @@ class Kubelet:
                 raise
 
     def tail(self, name: str, lines: int) -> str:
-        """The last that a container said, on either stream."""
+        """The last that it said on each stream; of lines at one moment the engine loses the order."""
         with errors_told("the engine does not tell what a container said"):
-            said: bytes = self._station.api.logs(name, tail=lines)
-        return said.decode(errors="replace")
+            logs = self._station.api.logs
+            output: bytes = logs(name, stdout=True, stderr=False, tail=lines)
+            errors: bytes = logs(name, stdout=False, stderr=True, tail=lines)
+        ends = b"" if not output or output.endswith(b"\n") else b"\n"
+        return (output + ends + errors).decode(errors="replace")
 
     def said(self, name: str, lines: int) -> tuple[tuple[float, str], ...]:
         """The same line by line, each with its time in seconds since 1970."""

@@ -15,6 +15,7 @@ class Verdict(Enum):
 
     OK = "ok"
     FAILED = "failed"
+    NOT_STARTED = "not started"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,8 @@ class Outcome:
         took_s: by the pods.
         files, size_bytes: of the data set.
         workloads, pods, data: what became of them.
+        destinations: where the commands put the data.
+        cut_short: the workloads that failed before phase 1 was done, whose data was not compared.
         made_up: Secrets that the manifest lacks, with their keys.
         unshown: what this machine cannot show.
         skipped: documents that were not rehearsed.
@@ -132,6 +135,8 @@ class Outcome:
     workloads: tuple[WorkloadEnd, ...]
     pods: tuple[PodEnd, ...]
     data: tuple[NodeData, ...]
+    destinations: tuple[str, ...]
+    cut_short: tuple[str, ...]
     made_up: tuple[str, ...]
     unshown: tuple[str, ...]
     skipped: tuple[str, ...]
@@ -150,7 +155,7 @@ class Outcome:
     def exit_code(self) -> ExitCode:
         """8 where a pod did not do what it is there for, 7 where only the data differs."""
         verdicts = [*(end.verdict for end in self.workloads), *(end.verdict for end in self.pods)]
-        if Verdict.FAILED in verdicts:
+        if any(verdict is not Verdict.OK for verdict in verdicts):
             return ExitCode.PREFLIGHT
         return ExitCode.VERIFY if self.different else ExitCode.DONE
 

@@ -10,6 +10,7 @@ from typing import Final
 from azcp_runtime.contract import UsageError
 
 from azcp_kit.rehearse.account import Distribution, Source, find_distribution, find_sources
+from azcp_kit.rehearse.agreement import expect_agreement
 from azcp_kit.rehearse.documents import Document, read_documents
 from azcp_kit.rehearse.environment import ContainerConfigError, Place, resolve_environment
 from azcp_kit.rehearse.jobset import read_jobset
@@ -99,8 +100,10 @@ def make_plan(text: str, nodes: int | None) -> Plan:
 
     Raises:
         UsageError: it is no manifest, or has nothing that could be rehearsed.
+        PreflightError: its own numbers contradict each other.
     """
     documents = read_documents(text)
+    expect_agreement(documents)
     own = max((node_count(document) for document in documents), default=0)
     chosen = nodes or min(own or DEFAULT_NODES, DEFAULT_NODES)
     if not 1 <= chosen <= MOST_NODES:

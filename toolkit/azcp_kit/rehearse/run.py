@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -13,39 +13,39 @@ from typing import Final
 from azcp_runtime.contract import PreflightError
 
 from azcp_kit.azurite import Azurite, find_azurite, run_azurite
-from azcp_kit.engine import Engine, connected
-from azcp_kit.inspect.detect_config import detect_config
+from azcp_kit.engine import connected
 from azcp_kit.rehearse.account import Emulator
 from azcp_kit.rehearse.archive import folder_tar, tree_tar
-from azcp_kit.rehearse.assembly import Image
 from azcp_kit.rehearse.cargo import Cargo, make_cargo, upload_cargo
-from azcp_kit.rehearse.conduct import Conductor
-from azcp_kit.rehearse.fate import Fate, Tell
+from azcp_kit.rehearse.conduct import Conductor, Report
+from azcp_kit.rehearse.fate import Fate
+from azcp_kit.rehearse.fitting import expect_request, find_images
 from azcp_kit.rehearse.kubelet import Kubelet
 from azcp_kit.rehearse.outcome import Outcome
 from azcp_kit.rehearse.plan import Plan, Task, make_plan
 from azcp_kit.rehearse.pod import Pod
 from azcp_kit.rehearse.request import RehearseRequest
+from azcp_kit.rehearse.secrecy import make_censor
 from azcp_kit.rehearse.station import Station, station
 from azcp_kit.rehearse.volumes import Sort
 from azcp_kit.rehearse.witness import Witness
 
-ANY_IMAGE: Final = ""
 _ACCOUNT: Final = "rehearsal"
 
 
-def rehearse(request: RehearseRequest, tell: Tell) -> Outcome:
+def rehearse(request: RehearseRequest, report: Report) -> Outcome:
     """Run the manifest's own pods here, to their end.
 
     Args:
         request: what is asked for.
-        tell: told of each step.
+        report: told of each step.
 
     Raises:
         UsageError: the manifest is none, or has nothing to be rehearsed.
         PreflightError: the engine, an image or the emulator is missing, or fails.
     """
     plan = make_plan(request.manifest, request.nodes)
+    expect_request(plan, request)
     if find_azurite() is None and plan.sources:
         raise PreflightError(
             "the Azurite Blob emulator is not installed", remedy="install Node.js and run `make clean venv`"
@@ -57,27 +57,16 @@ def rehearse(request: RehearseRequest, tell: Tell) -> Outcome:
         with station(engine) as place, _account(place, plan, cargo, work) as emulator:
             account = plan.sources[0].account if plan.sources else _ACCOUNT
             kubelet = Kubelet(place, plan.store, emulator, account, images, work)
+            censor = make_censor(plan, emulator)
+
+            def tell(at_s: float, pod: str, what: str) -> None:
+                report(at_s, pod, censor(what))
+
             conductor = Conductor(plan, request, kubelet, tell, _prepared(plan, kubelet, cargo))
             began_at = time.time()
             took_s = conductor.run()
-            witness = Witness(plan, kubelet, cargo, emulator, began_at)
+            witness = Witness(plan, kubelet, cargo, censor, began_at)
             return witness.outcome(conductor.courses, request.until, took_s)
-
-
-def find_images(engine: Engine, plan: Plan, request: RehearseRequest) -> Mapping[str, Image]:
-    """The images of all containers, by the names that the manifest has.
-
-    Raises:
-        UsageError: the engine has no such image, or none is of the name that --image replaces.
-        PreflightError: it cannot be pulled.
-    """
-    found: dict[str, Image] = {}
-    names = dict.fromkeys(container.image for pod in plan.all_pods for container in pod.containers)
-    for name in names:
-        chosen = request.images.get(name) or request.images.get(ANY_IMAGE) or name
-        stored = engine.image(chosen, pull=request.pulls)
-        found[name] = Image(stored.identity.id, detect_config(stored.config).user)
-    return found
 
 
 @contextmanager

@@ -76,7 +76,7 @@ class Runtime(Protocol):
         """Send it a signal; nothing where it has ended."""
 
     def tail(self, name: str, lines: int) -> str:
-        """The last that it said, on either stream."""
+        """The last that it said, on its output and then on its errors."""
 
     def answers(self, sandbox: Sandbox, name: str, probe: Probe) -> bool:
         """Whether its probe succeeds right now."""

@@ -68,7 +68,7 @@ def scale(document: Document, nodes: int) -> Document:
     raw: dict[str, Any] = copy.deepcopy(dict(document.fields.raw))
     counts = Counts(before, nodes, pod_count(document))
     _COUNTERS[document.kind, document.group == "batch.volcano.sh"](raw["spec"], counts)
-    for container in _containers(raw):
+    for container in containers_in(raw):
         _change_container(container, counts)
     return replace(document, fields=Fields(raw, document.fields.where))
 
@@ -182,17 +182,17 @@ _COUNTERS: Final[Mapping[tuple[str, bool], Callable[[dict[str, Any], Counts], No
 }
 
 
-def _containers(value: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - any part of a document
+def containers_in(value: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - any part of a document
     """All containers below, wherever the kind has its templates."""
     if isinstance(value, dict):
         for key, below in value.items():
             if key in ("containers", "initContainers") and isinstance(below, list):
                 yield from (entry for entry in below if isinstance(entry, dict))
             else:
-                yield from _containers(below)
+                yield from containers_in(below)
     elif isinstance(value, list):
         for entry in value:
-            yield from _containers(entry)
+            yield from containers_in(entry)
 
 
 def _change_container(container: dict[str, Any], counts: Counts) -> None:

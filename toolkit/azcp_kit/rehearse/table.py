@@ -13,7 +13,8 @@ from azcp_kit.rehearse.outcome import ContainerEnd, Line, Outcome, PodEnd, Verdi
 from azcp_kit.shown import shown
 from azcp_kit.units import format_seconds, format_size
 
-_STYLES: Final = {Verdict.OK: "green", Verdict.FAILED: "bold red"}
+_LONGEST: Final = 1000
+_STYLES: Final = {Verdict.OK: "green", Verdict.FAILED: "bold red", Verdict.NOT_STARTED: "yellow"}
 
 
 def print_outcome(outcome: Outcome, console: Console) -> None:
@@ -64,6 +65,8 @@ def _how(pod: PodEnd) -> str:
     again = f"; made {pod.pods} times" if pod.pods > 1 else ""
     reason = f": {pod.reason}" if pod.reason else ""
     names = dict.fromkeys(end.name for end in pod.containers)
+    if pod.made_s is None:
+        return reason.removeprefix(": ")
     ends = ", ".join(f"{name} {_codes(pod, name)}" for name in names)
     return f"{pod.phase}{reason}{again}{f' [{ends}]' if ends else ''}"
 
@@ -102,9 +105,12 @@ def _lines(lines: Iterable[Line], style: str) -> Iterator[Text]:
 
 
 def _data(outcome: Outcome) -> Iterator[Text]:
+    if outcome.cut_short:
+        yield Text(f"no data: phase 1 did not finish ({', '.join(outcome.cut_short)})", style="yellow")
     data_set = f"{outcome.files} files, {format_size(outcome.size_bytes)}"
     if not outcome.is_compared:
-        yield Text("no command tells where the data goes: nothing was compared", style="yellow")
+        if not outcome.cut_short:
+            yield Text(f"{_uncompared(outcome)}: nothing was compared", style="yellow")
         return
     same = len(outcome.data) - len(outcome.different)
     if not outcome.different:
@@ -115,6 +121,12 @@ def _data(outcome: Outcome) -> Iterator[Text]:
         yield Text(f"  {entry.pod} {entry.path}: {'; '.join(entry.differences)}")
 
 
+def _uncompared(outcome: Outcome) -> str:
+    if not outcome.destinations:
+        return "no command tells where the data goes"
+    return f"no pod that ran has a volume at {', '.join(outcome.destinations)}"
+
+
 def _rest(outcome: Outcome) -> Iterator[Text]:
     for title, lines in (
         ("made up here, for the manifest has it not", outcome.made_up),
@@ -123,4 +135,4 @@ def _rest(outcome: Outcome) -> Iterator[Text]:
     ):
         if lines:
             yield Text(f"{title}:", style="bold")
-            yield from (Text(f"  {shown(line)}", style="dim") for line in lines)
+            yield from (Text(f"  {shown(line, _LONGEST)}", style="dim") for line in lines)

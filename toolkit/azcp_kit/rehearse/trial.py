@@ -22,6 +22,10 @@ _PROBE_PERIOD_S: Final = 1.0
 """At most: how soon it is known is no property of the manifest that a desk could show."""
 _NOT_STARTED: Final = 128
 _AFTER: Final = "unable to start container process: "
+_LAST_LINES: Final = 20
+_LONGEST_WORDS: Final = 1 << 14
+_MOST_CRASHES: Final = 4
+"""Of starts one after the other: the first, and three more."""
 
 
 @dataclass(slots=True)
@@ -32,12 +36,21 @@ class Start:
         name: the engine's; empty where it could not be started.
         started_s: when.
         ended_s, ended: when and how it ended; None while it runs.
+        was_ready: its probe has succeeded.
+        words: the last line that it said, of one that failed.
     """
 
     name: str
     started_s: float
     ended_s: float | None = None
     ended: Ended | None = None
+    was_ready: bool = False
+    words: str = ""
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it has ended, and not well."""
+        return self.ended is not None and self.ended.code != 0
 
 
 class Trial:
@@ -80,6 +93,12 @@ class Trial:
         """How often it was started after the first time."""
         return max(0, len(self.starts) - 1)
 
+    @property
+    def is_looping(self) -> bool:
+        """Whether its last starts have all failed before any probe of it succeeded."""
+        last = self.starts[-_MOST_CRASHES:]
+        return len(last) == _MOST_CRASHES and all(start.has_failed and not start.was_ready for start in last)
+
     def observe(self, sandbox: Sandbox, now: float) -> None:
         """See whether it still runs, and ask its probe where it is time to."""
         last = self.last
@@ -88,7 +107,9 @@ class Trial:
         last.ended = self._runtime.ended(last.name)
         if last.ended is not None:
             last.ended_s, self.is_ready = now, False
-            self._tell(f"ended with {last.ended.code} after {format_seconds(now - last.started_s)}")
+            last.words = self._last_words(last) if last.has_failed else ""
+            said = f": {last.words}" if last.words else ""
+            self._tell(f"ended with {last.ended.code} after {format_seconds(now - last.started_s)}{said}")
         elif not self.is_up:
             self.is_up = self._asked(sandbox, last, self.container.startup, now) is True
         elif self.container.readiness is None:
@@ -117,10 +138,12 @@ class Trial:
             self._runtime.signal(self.starts[-1].name, number)
 
     def told(self) -> str:
-        """How it ended, in words."""
-        ended = self.ended or Ended(0)
+        """How the last start that has ended did so, in words; they are not fit to be shown yet."""
+        start = next((start for start in reversed(self.starts) if start.ended), None)
+        ended = (start and start.ended) or Ended(0)
         why = f" ({ended.reason})" if ended.reason else ""
-        return f"{shown(self.container.name)} ended with {ended.code}{why}"
+        said = f": {start.words}" if start and start.words else ""
+        return f"{shown(self.container.name)} ended with {ended.code}{why}{said}"
 
     def _start(self, sandbox: Sandbox, now: float) -> None:
         self.next_s = None
@@ -132,9 +155,10 @@ class Trial:
         except ContainerConfigError:
             raise
         except PreflightError as error:
-            # The engine tells first through which of its parts the reason came.
-            reason = (error.cause or str(error)).rpartition(_AFTER)[2]
-            self.starts.append(Start("", now, now, Ended(_NOT_STARTED, shown(reason))))
+            reason = _reason(error)
+            self.starts.append(Start("", now, now, Ended(_NOT_STARTED, reason)))
+            self._tell(f"cannot be started: {reason}")
+            return
         self._tell(f"started again ({self.restarts})" if self.restarts else "started")
 
     def _probe(self, sandbox: Sandbox, last: Start, probe: Probe, now: float) -> None:
@@ -143,7 +167,7 @@ class Trial:
             return
         self._successes, self._failures = (self._successes + 1, 0) if answer else (0, self._failures + 1)
         if self._successes >= probe.successes:
-            self.is_ready = True
+            self.is_ready = last.was_ready = True
         elif self._failures >= probe.failures:
             self.is_ready = False
 
@@ -157,5 +181,18 @@ class Trial:
         self._probed_s = now
         return self._runtime.answers(sandbox, last.name, probe)
 
+    def _last_words(self, start: Start) -> str:
+        lines = [line.strip() for line in self._runtime.tail(start.name, _LAST_LINES).splitlines()]
+        return next((line for line in reversed(lines) if line), "")[:_LONGEST_WORDS]
+
     def _tell(self, text: str) -> None:
         self._say(f"{shown(self.container.name)} {text}")
+
+
+def _reason(error: PreflightError) -> str:
+    """Why a container could not be started: the engine tells first through which of its parts that came.
+
+    All of what it said is with the error's own cause; the error has it cut, from the end that matters.
+    """
+    whole = getattr(error.__cause__, "explanation", None) or error.cause or error
+    return str(whole).rpartition(_AFTER)[2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from azcp_kit.rehearse.documents import Document
@@ -24,66 +25,103 @@ _PLACEMENT: Final = (
     "schedulingGates",
     "resourceClaims",
 )
+_LONGEST: Final = 1000
 _OF_THE_NODE: Final = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "setHostnameAsFQDN")
+
+
+@dataclass(frozen=True, slots=True)
+class Unshown:
+    """One thing that cannot be shown.
+
+    Args:
+        kind: what it has in common with others, which share a line.
+        subject: what it is called there; empty for a kind that is all there is to say.
+    """
+
+    kind: str
+    subject: str = ""
 
 
 def list_unshown(
     documents: Iterable[Document], pods: Iterable[Pod], services: Iterable[Service]
 ) -> tuple[str, ...]:
-    """One line for each thing, the same thing of several pods once."""
+    """One line for each kind of thing, with all that are of it, and how many pods have any."""
     pods, services = tuple(pods), tuple(services)
-    lines = dict.fromkeys(line for document in documents for line in _of_document(document))
+    subjects: dict[str, dict[str, None]] = {}
+    owners: dict[str, int] = {}
+    for found in (found for document in documents for found in _of_document(document)):
+        subjects.setdefault(found.kind, {})[found.subject] = None
     for pod in pods:
-        lines.update(dict.fromkeys(_of_pod(pod)))
-        lines.update(dict.fromkeys(_of_names(pod, services)))
-    return tuple(shown(line) for line in lines)
+        own = (*_of_pod(pod), *_of_names(pod, services))
+        for found in own:
+            subjects.setdefault(found.kind, {})[found.subject] = None
+        for kind in {found.kind for found in own}:
+            owners[kind] = owners.get(kind, 0) + 1
+    return tuple(
+        _line(kind, list(found), owners.get(kind, len(pods)), len(pods)) for kind, found in subjects.items()
+    )
 
 
-def _of_document(document: Document) -> Iterator[str]:
+def _line(kind: str, subjects: list[str], owners: int, pods: int) -> str:
+    named = ", ".join(subject for subject in subjects if subject)
+    some = f" ({owners} of {pods} pods)" if owners < pods else ""
+    return shown(f"{named}: {kind}{some}" if named else f"{kind}{some}", _LONGEST)
+
+
+def _of_document(document: Document) -> Iterator[Unshown]:
     if _QUEUE in document.fields.at("metadata").strings("labels"):
-        yield "Kueue: whether and when the job is admitted"
+        yield Unshown("whether and when the job is admitted", "Kueue")
 
 
-def _of_pod(pod: Pod) -> Iterator[str]:
+def _of_pod(pod: Pod) -> Iterator[Unshown]:
     fields = pod.fields
-    yield from (f"{name}: each pod has a node of its own here" for name in _PLACEMENT if fields.raw.get(name))
-    yield from (f"{name}: the pod keeps its own" for name in _OF_THE_NODE if fields.raw.get(name))
+    for name in _PLACEMENT:
+        if fields.raw.get(name):
+            yield Unshown("each pod has a node of its own here", name)
+    for name in _OF_THE_NODE:
+        if fields.raw.get(name):
+            yield Unshown("the pod keeps its own", name)
     if fields.at("securityContext").raw.get("sysctls"):
-        yield "sysctls"
+        yield Unshown("the engine's own here", "sysctls")
     if pod.identity.labels.get(_IDENTITY) == "true":
-        yield "workload identity: the emulator's key lets the pod in instead"
+        yield Unshown("the emulator's key lets the pod in instead", "workload identity")
     if fields.flag("automountServiceAccountToken", default=True):
-        yield "the service account's token: there is no API server"
-    yield from (volume.notice for volume in pod.volumes.values() if volume.notice)
+        yield Unshown("there is no API server", "the service account's token")
+    yield from (_of_volume(volume.notice) for volume in pod.volumes.values() if volume.notice)
     for container in pod.containers:
         yield from _of_container(container)
 
 
-def _of_container(container: Container) -> Iterator[str]:
-    for resource, _ in sorted(_resources(container.fields)):
+def _of_volume(notice: str) -> Unshown:
+    subject, sign, kind = notice.partition(": ")
+    return Unshown(kind, subject) if sign else Unshown(notice)
+
+
+def _of_container(container: Container) -> Iterator[Unshown]:
+    for resource in sorted(_resources(container.fields)):
         if resource in ("cpu", "memory", "ephemeral-storage"):
-            yield f"{resource} requests and limits: not enforced"
+            yield Unshown("requests and limits are not enforced", resource)
         else:
-            yield f"{resource}: there is none here"
+            yield Unshown("there is none here", resource)
     for withheld in container.security.withheld:
-        yield f"{withheld}: not given to a container on this machine"
+        yield Unshown("not given to a container on this machine", withheld)
     if "IPC_LOCK" in container.security.added:
-        yield "IPC_LOCK: how much memory may be locked is the engine's setting here"
+        yield Unshown("how much memory may be locked is the engine's setting here", "IPC_LOCK")
     if container.fields.has("livenessProbe"):
-        yield "livenessProbe: nothing is killed for it here"
+        yield Unshown("nothing is killed for it here", "livenessProbe")
     if container.fields.has("lifecycle"):
-        yield "lifecycle hooks: not run"
+        yield Unshown("not run", "lifecycle hooks")
     probe = container.readiness
     if probe is not None and probe.unknown:
-        yield f"readinessProbe of the kind {probe.unknown}: taken to succeed"
+        yield Unshown("taken to succeed", f"readinessProbe of the kind {probe.unknown}")
 
 
-def _resources(fields: Fields) -> set[tuple[str, str]]:
+def _resources(fields: Fields) -> set[str]:
     below = fields.at("resources")
-    return {(key, str(value)) for kind in ("requests", "limits") for key, value in below.at(kind).raw.items()}
+    return {key for kind in ("requests", "limits") for key in below.at(kind).raw}
 
 
-def _of_names(pod: Pod, services: tuple[Service, ...]) -> Iterator[str]:
+def _of_names(pod: Pod, services: tuple[Service, ...]) -> Iterator[Unshown]:
     name, identity = pod.identity.subdomain, pod.identity
     if name and not any(s.name == name and s.namespace == identity.namespace for s in services):
-        yield f"no Service {name} in the manifest: names below it do not resolve here"
+        yield Unshown("names below it do not resolve here", f"no Service {name} in the manifest")

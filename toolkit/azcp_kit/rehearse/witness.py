@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import Final
 
 from azcp_runtime.contract import PreflightError
 
-from azcp_kit.rehearse.account import SIGNATURE, Emulator
 from azcp_kit.rehearse.cargo import Cargo, differences
 from azcp_kit.rehearse.course import Course
 from azcp_kit.rehearse.fate import Fate, Phase
@@ -20,45 +18,51 @@ from azcp_kit.rehearse.outcome import ContainerEnd, Line, NodeData, Outcome, Pod
 from azcp_kit.rehearse.plan import Plan
 from azcp_kit.rehearse.pod import Container, Pod
 from azcp_kit.rehearse.request import Until
+from azcp_kit.rehearse.secrecy import Censor
 from azcp_kit.rehearse.trial import Start
 from azcp_kit.shown import shown
 
 _TAIL_LINES: Final = 12
 _WELL_LINES: Final = 20
 _READ_LINES: Final = 400
-_SHORTEST_SECRET: Final = 8
 _CHATTER: Final = ("azcp-sshd: ", "[progress] ")
 _SUMMARY: Final = re.compile(r"\[(?:list|diff|download|bcast|verify|filelist|cluster|total)\] |azcp-launch: ")
+
+
+_FINISHED: Final = re.compile(r"\[total\] T=")
 
 
 class Witness:
     """Tells what a rehearsal has shown, without a word of any secret."""
 
-    def __init__(
-        self, plan: Plan, kubelet: Kubelet, cargo: Cargo, emulator: Emulator, began_at: float
-    ) -> None:
+    def __init__(self, plan: Plan, kubelet: Kubelet, cargo: Cargo, censor: Censor, began_at: float) -> None:
         self._began_at = began_at
         self._plan = plan
         self._kubelet = kubelet
         self._cargo = cargo
-        self._secrets = _secret_texts(plan, emulator)
+        self._clean = censor
 
     def outcome(self, courses: Sequence[Course], until: Until, took_s: float) -> Outcome:
         """All of it."""
+        pods = {
+            id(course): tuple(
+                self._pod_end(course, group, slot, until) for group in course.groups for slot in group.slots
+            )
+            for course in courses
+        }
+        data = {id(course): tuple(self._data(course)) for course in courses}
+        cut = [c for c in courses if _is_cut_short(c, pods[id(c)], data[id(c)]) and self._paths(c)]
         return Outcome(
             nodes=self._plan.nodes,
             manifest_nodes=self._plan.manifest_nodes,
             took_s=took_s,
             files=len(self._cargo.digests),
             size_bytes=self._cargo.size_bytes,
-            workloads=tuple(_workload_end(course) for course in courses),
-            pods=tuple(
-                self._pod_end(course, group, slot, until)
-                for course in courses
-                for group in course.groups
-                for slot in group.slots
-            ),
-            data=tuple(entry for course in courses for entry in self._data(course)),
+            workloads=tuple(self._workload_end(course) for course in courses),
+            pods=tuple(end for course in courses for end in pods[id(course)]),
+            data=tuple(entry for c in courses if c not in cut for entry in data[id(c)]),
+            destinations=tuple(dict.fromkeys(shown(path) for c in courses for path in self._paths(c))),
+            cut_short=tuple(course.workload.title for course in cut),
             made_up=tuple(
                 shown(f"Secret {made.name}: {', '.join(made.content) or 'empty'}")
                 for made in self._plan.made_up
@@ -77,8 +81,8 @@ class Witness:
             name=identity.title,
             node=shown(identity.node),
             wish=group.group.wish.value,
-            verdict=Verdict.OK if good else Verdict.FAILED,
-            phase=slot.phase.value,
+            verdict=Verdict.OK if good else Verdict.FAILED if made else Verdict.NOT_STARTED,
+            phase=slot.phase.value if made else Verdict.NOT_STARTED.value,
             reason="" if fate is None else self._clean(fate.reason),
             pods=len(made),
             made_s=made[0].opened_s if made else None,
@@ -116,19 +120,29 @@ class Witness:
             tail=_tail(lines, has_failed=has_failed) if has_failed or kind == "main" else (),
         )
 
+    def _workload_end(self, course: Course) -> WorkloadEnd:
+        return WorkloadEnd(
+            title=course.workload.title,
+            verdict=Verdict.OK if course.state is State.DONE else Verdict.FAILED,
+            reason=self._clean(course.reason),
+            restarts=course.restarts,
+            notices=tuple(shown(notice) for notice in course.workload.notices),
+        )
+
     def _data(self, course: Course) -> Iterator[NodeData]:
         """What lies where the workload's commands put the data, in every pod that has a disk there."""
-        paths = dict.fromkeys(
-            task.distribution.destination
-            for task in self._plan.tasks
-            if any(task.pod is slot.pod for slot in course.slots)
-        )
-        for path in paths:
+        for path in self._paths(course):
             for slot in course.slots:
                 container = _holder_of(path, slot.pod)
                 name = _last_name(slot.fate, container) if slot.fate and container else ""
                 if container is not None and name:
                     yield self._node_data(slot.pod, name, path)
+
+    def _paths(self, course: Course) -> tuple[str, ...]:
+        """Where the workload's commands put the data."""
+        pods = {id(slot.pod) for slot in course.slots}
+        tasks = (task for task in self._plan.tasks if id(task.pod) in pods)
+        return tuple(dict.fromkeys(task.distribution.destination for task in tasks))
 
     def _node_data(self, pod: Pod, name: str, path: str) -> NodeData:
         try:
@@ -137,11 +151,6 @@ class Witness:
         except PreflightError as error:
             found = (self._clean(str(error)),)
         return NodeData(pod.identity.title, shown(pod.identity.node), shown(path), found)
-
-    def _clean(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return shown(SIGNATURE.sub("sig=***", text))
 
 
 def _tail(lines: list[Line], *, has_failed: bool) -> tuple[Line, ...]:
@@ -152,14 +161,11 @@ def _tail(lines: list[Line], *, has_failed: bool) -> tuple[Line, ...]:
     return tuple(told)[-_WELL_LINES:]
 
 
-def _workload_end(course: Course) -> WorkloadEnd:
-    return WorkloadEnd(
-        title=course.workload.title,
-        verdict=Verdict.OK if course.state is State.DONE else Verdict.FAILED,
-        reason=shown(course.reason),
-        restarts=course.restarts,
-        notices=tuple(shown(notice) for notice in course.workload.notices),
-    )
+def _is_cut_short(course: Course, pods: Sequence[PodEnd], data: Sequence[NodeData]) -> bool:
+    """Whether the workload failed before phase 1 was done: nobody says so, and no node has the data."""
+    ends = (end for pod in pods for end in pod.containers)
+    is_told = any(_FINISHED.match(line.text) for end in ends for line in end.summary)
+    return course.state is not State.DONE and not is_told and all(entry.differences for entry in data)
 
 
 def _is_good(wish: Wish, slot: Slot, *, is_over_early: bool) -> bool:
@@ -192,13 +198,3 @@ def _last_name(fate: Fate, container: Container) -> str:
         if trial.last and trial.last.name and same:
             return trial.last.name
     return ""
-
-
-def _secret_texts(plan: Plan, emulator: Emulator) -> tuple[str, ...]:
-    found = {emulator.key}
-    for content in plan.store.secrets.values():
-        for value in content.values():
-            with suppress(UnicodeDecodeError):
-                text = value.decode().strip()
-                found |= {text, *text.splitlines()}
-    return tuple(sorted((text for text in found if len(text) >= _SHORTEST_SECRET), key=len, reverse=True))
