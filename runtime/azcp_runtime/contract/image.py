@@ -47,3 +47,6 @@ ENV_CLEAN: Final = "AZCP_CLEAN"
 
 ENV_RESTORED: Final = "AZCP_ENV_"
 """AZCP_ENV_UCX_TLS=tcp sets UCX_TLS=tcp for the runtime alone, after everything else was dropped."""
+
+LONGEST_HOST_NAME: Final = 56
+"""Open MPI 4.1 aborts in a node whose own host name is longer: it copies it into a buffer without a look."""

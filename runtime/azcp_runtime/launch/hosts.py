@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from azcp_runtime.contract import PreflightError, UsageError
+from azcp_runtime.contract.image import LONGEST_HOST_NAME
 from azcp_runtime.launch.hostlist import expand
 
 _NAME: Final = re.compile(r"(?![-.])[A-Za-z0-9._-]{1,253}", re.ASCII)
 _IPV6: Final = re.compile(r"[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9_.-]+)?", re.ASCII)
-_LONGEST_OWN_NAME: Final = 56
-"""Open MPI 4.1 aborts in a node whose own host name is longer: it copies it into a buffer without a look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +114,11 @@ def check_own_name(name: str) -> None:
     Raises:
         PreflightError: it is too long.
     """
-    if len(name) > _LONGEST_OWN_NAME:
+    if len(name) > LONGEST_HOST_NAME:
         raise PreflightError(
             f"this node's host name has {len(name)} characters: {name}",
-            cause=f"Open MPI aborts where it has more than {_LONGEST_OWN_NAME}",
-            remedy=f"make the job's name shorter by {len(name) - _LONGEST_OWN_NAME}",
+            cause=f"Open MPI aborts where it has more than {LONGEST_HOST_NAME}",
+            remedy=f"make the job's name shorter by {len(name) - LONGEST_HOST_NAME}",
         )
 
 

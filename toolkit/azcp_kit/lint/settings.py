@@ -8,7 +8,6 @@ from enum import Enum
 from typing import Final
 
 from azcp_kit.lint.shell import Command, Script
-from azcp_kit.lint.shell_words import Word
 
 MPIRUN: Final = ("mpirun", "mpiexec", "orterun", "prterun")
 CONTAINER_RUNNERS: Final = ("apptainer", "singularity")
@@ -81,17 +80,6 @@ def assignments_in_list(text: str) -> Iterator[tuple[str, str]]:
             yield name, value
 
 
-def last_value(settings: tuple[Setting, ...], name: str) -> str | None:
-    """What the variable is set to last, None if it is not set or not known."""
-    return next((setting.value for setting in reversed(settings) if setting.name == name), None)
-
-
 def is_set(settings: tuple[Setting, ...], *names: str) -> bool:
     """Whether one of the variables is set or handed on."""
     return any(setting.name in names for setting in settings)
-
-
-def argument_words(command: Command, program: str) -> tuple[Word, ...]:
-    """The words after the program's own name, nothing if it is not run."""
-    place = command.index_of(program)
-    return () if place is None else command.words[place + 1 :]

@@ -6,9 +6,6 @@ import re
 from pathlib import PurePosixPath
 from typing import Final
 
-LONGEST_HOST_NAME: Final = 56
-"""Open MPI 4.1 aborts in a node whose own host name is longer."""
-
 LONGEST_LABEL: Final = 63
 _DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
 _DNS_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)

@@ -11,7 +11,7 @@ from azcp_kit.targets.argv import consumer_argv, host_range
 from azcp_kit.targets.containers import Place, consumer, field
 from azcp_kit.targets.every_node import Peers, phase_one, ssh_secret_name
 from azcp_kit.targets.labels import metadata, pod_metadata, service_name
-from azcp_kit.targets.pod import one_per_node, pod_basics
+from azcp_kit.targets.pod import host_network, node_selector, one_per_node, pod_basics
 from azcp_kit.targets.service import headless_service
 from azcp_kit.targets.volumes import STATE_MOUNT, data_volume, keys_volume, shm_volume, state_volume
 
@@ -61,9 +61,7 @@ def _basics(job: JobSpec) -> dict[Any, Any]:
         del basics[key]
     if "priorityClassName" in basics:
         basics["podPriorityClassName"] = basics.pop("priorityClassName")
-    chosen = {**({"node.kubernetes.io/instance-type": job.sku.name} if job.sku else {}), **job.node_selector}
-    network = {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"} if job.host_network else {}
-    return {**basics, **network, **({"nodeSelector": chosen} if chosen else {})}
+    return {**basics, **host_network(job), **node_selector(job)}
 
 
 def _main(job: JobSpec) -> dict[str, Any]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from azcp_runtime.contract.image import LONGEST_HOST_NAME
+
 from azcp_kit.spec.job import Form, JobSpec, StorageKind, WarmupForm
-from azcp_kit.spec.names import LONGEST_HOST_NAME, LONGEST_LABEL
+from azcp_kit.spec.names import LONGEST_LABEL
 from azcp_kit.spec.problems import Problem
 from azcp_kit.targets.table import TARGETS, Target
 
@@ -45,7 +47,7 @@ def _names(job: JobSpec, name: str, target: Target) -> Iterator[Problem]:
 
 def _limits(job: JobSpec, name: str, target: Target) -> Iterator[Problem]:
     """What would be dropped in silence."""
-    is_daemonset = name == "warmup" and job.warmup is WarmupForm.DAEMONSET
+    is_daemonset = _is_daemonset(job, name)
     if target.ends and not is_daemonset:
         return
     limits = {"deadline": job.limits.deadline_s, "retries": job.limits.retries, "ttl": job.limits.ttl_s}
@@ -73,8 +75,7 @@ def _command(job: JobSpec, name: str, target: Target) -> Iterator[Problem]:
 
 
 def _storage(job: JobSpec, name: str, target: Target) -> Iterator[Problem]:
-    is_daemonset = name == "warmup" and job.warmup is WarmupForm.DAEMONSET
-    if job.queue and (is_daemonset or not target.has_queue):
+    if job.queue and (_is_daemonset(job, name) or not target.has_queue):
         yield Problem("queue", f"is set, but no queue admits {name}")
     if target.is_shared and job.storage.kind is not StorageKind.HOST_PATH:
         yield Problem(
@@ -82,6 +83,10 @@ def _storage(job: JobSpec, name: str, target: Target) -> Iterator[Problem]:
             f"{job.storage.kind.value} ends with its pod, and {name} is for others",
             "use host-path",
         )
+
+
+def _is_daemonset(job: JobSpec, name: str) -> bool:
+    return name == "warmup" and job.warmup is WarmupForm.DAEMONSET
 
 
 def _words(job: JobSpec, name: str) -> Iterator[Problem]:

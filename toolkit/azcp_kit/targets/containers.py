@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from azcp_runtime.contract.image import ENV_SSH_PORT, ENV_STATE_DIR, SSH_PORT
+from azcp_runtime.contract.image import ENV_STATE_DIR, SSH_PORT
 
 from azcp_kit.manifest.write import Comment
 from azcp_kit.quantity import quantity
@@ -110,11 +110,6 @@ def consumer(
 def field(path: str) -> dict[str, Any]:
     """A value that the kubelet knows."""
     return {"fieldRef": {"fieldPath": path}}
-
-
-def port_variable() -> dict[str, Any]:
-    """Tells our commands on which port the nodes answer."""
-    return {"name": ENV_SSH_PORT, "value": str(SSH_PORT)}
 
 
 def command_variables(job: JobSpec) -> list[dict[str, Any]]:

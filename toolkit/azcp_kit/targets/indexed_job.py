@@ -50,6 +50,14 @@ def job_limits(job: JobSpec) -> dict[Any, Any]:
     return {
         **({Comment(reason): None} if limits.retries else {}),
         **retries,
+        **ending(job),
+    }
+
+
+def ending(job: JobSpec) -> dict[str, int]:
+    """When it is given up, and when what has ended is removed."""
+    limits = job.limits
+    return {
         **({"activeDeadlineSeconds": limits.deadline_s} if limits.deadline_s else {}),
         **({"ttlSecondsAfterFinished": limits.ttl_s} if limits.ttl_s else {}),
     }

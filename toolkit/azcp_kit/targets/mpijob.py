@@ -9,6 +9,7 @@ from azcp_kit.quantity import quantity
 from azcp_kit.spec.job import Form, JobSpec
 from azcp_kit.targets.argv import launcher_argv, sshd_argv
 from azcp_kit.targets.containers import command_variables, distributor, node
+from azcp_kit.targets.indexed_job import ending
 from azcp_kit.targets.labels import metadata
 from azcp_kit.targets.pod import launcher_pod, node_pod
 from azcp_kit.targets.security import launcher_security
@@ -55,8 +56,7 @@ def _run_policy(job: JobSpec) -> dict[Any, Any]:
         "cleanPodPolicy": "Running",
         Comment("Each try keeps the files that are whole on the nodes."): None,
         "backoffLimit": limits.retries,
-        **({"activeDeadlineSeconds": limits.deadline_s} if limits.deadline_s else {}),
-        **({"ttlSecondsAfterFinished": limits.ttl_s} if limits.ttl_s else {}),
+        **ending(job),
     }
 
 

@@ -44,9 +44,9 @@ def node_pod(
         **({"restartPolicy": restart} if restart else {}),
         **({"subdomain": subdomain} if subdomain else {}),
         **pod_basics(job, token=token),
-        **_host_network(job),
+        **host_network(job),
         "affinity": one_per_node(job, component),
-        **_selector(job, {_INSTANCE_TYPE: job.sku.name} if job.sku else {}),
+        **node_selector(job),
         **({"initContainers": list(init)} if init else {}),
         "containers": list(containers),
         "volumes": [volume.as_volume() for volume in volumes],
@@ -90,7 +90,13 @@ def one_per_node(job: JobSpec, component: str) -> dict[str, Any]:
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
-def _host_network(job: JobSpec) -> dict[Any, Any]:
+def node_selector(job: JobSpec) -> dict[str, Any]:
+    """The nodes of the VM size, and of what the user says of them."""
+    return _selector(job, {_INSTANCE_TYPE: job.sku.name} if job.sku else {})
+
+
+def host_network(job: JobSpec) -> dict[Any, Any]:
+    """The nodes' own network, where it is asked for."""
     if not job.host_network:
         return {}
     return {

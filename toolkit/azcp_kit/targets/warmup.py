@@ -10,7 +10,7 @@ from azcp_kit.manifest.write import Comment, Document
 from azcp_kit.spec.job import JobSpec, WarmupForm
 from azcp_kit.targets.argv import alone_argv
 from azcp_kit.targets.containers import distributor
-from azcp_kit.targets.indexed_job import indexed
+from azcp_kit.targets.indexed_job import ending, indexed
 from azcp_kit.targets.labels import metadata, selector
 from azcp_kit.targets.pod import node_pod
 from azcp_kit.targets.volumes import Volume, data_volume, shm_volume, state_volume
@@ -41,8 +41,7 @@ def _jobs(job: JobSpec, volumes: list[Volume]) -> Document:
     spec = {
         Comment("Of each node for itself."): None,
         "backoffLimitPerIndex": limits.retries,
-        **({"activeDeadlineSeconds": limits.deadline_s} if limits.deadline_s else {}),
-        **({"ttlSecondsAfterFinished": limits.ttl_s} if limits.ttl_s else {}),
+        **ending(job),
         Comment(
             "A pod that has finished makes room: one that comes late may land on a node that is warm already."
         ): None,

@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
+from azcp_runtime.contract.image import LONGEST_HOST_NAME
+
 from azcp_kit.lint.containers import Container
 from azcp_kit.lint.finding import Finding, Rule, Severity, named
 from azcp_kit.lint.host_ranges import MOST_HOSTS, hosts_in
 from azcp_kit.lint.launch_line import LaunchLine, launch_lines
 from azcp_kit.lint.manifest import Manifest
 from azcp_kit.lint.pods import Pod
-from azcp_kit.lint.rules.network_names import FILLED_IN_LATER, LONGEST_HOST_NAME
+from azcp_kit.lint.rules.network_names import FILLED_IN_LATER
 
 NODES_DIFFER: Final = Rule(
     "K116-nodes-differ",

@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from azcp_runtime.contract.image import LONGEST_HOST_NAME
+
 from azcp_kit.lint.finding import Finding, Rule, Severity, named
 from azcp_kit.lint.manifest import Manifest
 from azcp_kit.lint.pods import Pod
 from azcp_kit.lint.settings import MPIRUN
 from azcp_kit.lint.setup import Setup
+from azcp_kit.spec.names import LONGEST_LABEL
 
-LONGEST_HOST_NAME: Final = 56
-LONGEST_LABEL: Final = 63
 SSH_PORT: Final = 22
 
 LONG_HOST_NAME: Final = Rule(
