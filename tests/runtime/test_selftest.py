@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import sys
+import threading
 from pathlib import Path
 
 import asyncssh
@@ -17,6 +19,7 @@ from azcp_runtime.selftest.data import differences, make_folder
 from azcp_runtime.selftest.elf import Elf, elf_files, read_elf
 from azcp_runtime.selftest.intruder import intruder_problems
 from azcp_runtime.selftest.libraries import Traced, loader_of, objections, parse_trace, trace
+from azcp_runtime.selftest.server import speaks_ssh
 from azcp_runtime.selftest.settings import rdma_kind
 from azcp_runtime.selftest.trial import Surroundings, run
 from azcp_runtime.selftest.watch import Watch, executable_files, role_of
@@ -275,3 +278,45 @@ async def try_server(*, password: bool, nothing: bool) -> list[str]:
 )
 def test_a_server_that_lets_others_in_is_told(password: bool, nothing: bool, problems: list[str]) -> None:
     assert asyncio.run(try_server(password=password, nothing=nothing)) == problems
+
+
+class _Door:
+    """A port of this machine whose visitors are told `greeting`."""
+
+    def __init__(self, greeting: bytes) -> None:
+        self._greeting = greeting
+
+    def __enter__(self) -> int:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._thread = threading.Thread(target=self._greet)
+        self._thread.start()
+        return int(self._socket.getsockname()[1])
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.join()
+        self._socket.close()
+
+    def _greet(self) -> None:
+        visitor, _ = self._socket.accept()
+        with visitor:
+            visitor.sendall(self._greeting)
+
+
+@pytest.mark.parametrize(
+    ("greeting", "is_ssh"),
+    [(b"SSH-2.0-AsyncSSH\r\n", True), (b"", False), (b"SS", False), (b"HTTP/1.1 400", False)],
+)
+def test_a_server_answers_once_it_speaks_ssh(greeting: bytes, is_ssh: bool) -> None:
+    with _Door(greeting) as port:
+        assert speaks_ssh("127.0.0.1", port) is is_ssh
+
+
+def test_a_connection_to_itself_is_no_server() -> None:
+    # The kernel may give a knock the very port it knocks at as its near end, and the two then meet.
+    with socket.socket() as alone:
+        alone.bind(("127.0.0.1", 0))
+        alone.connect(alone.getsockname())
+        assert alone.getpeername() == alone.getsockname()
+        port = alone.getsockname()[1]
+        assert not speaks_ssh("127.0.0.1", port)
+    assert not speaks_ssh("127.0.0.1", port)

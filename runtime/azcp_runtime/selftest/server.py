@@ -22,7 +22,11 @@ from azcp_runtime.ssh.daemon import ssh_kind
 from azcp_runtime.ssh.library import asyncssh
 
 _ADDRESS: Final = "127.0.0.1"
-_PORT: Final = 42222
+# Below the ports that the kernel takes for the near end of a connection: a knock at one of those, where
+# nobody listens yet, can meet its own socket.
+_PORT: Final = 22422
+_BANNER: Final = b"SSH-"  # RFC 4253, 4.2: the server speaks first
+_KNOCK_S: Final = 2.0
 _START_S: Final = 30.0
 _COMMAND_S: Final = 60.0
 _ASKED: Final = f"{BIN}/azcp-distribute --version"
@@ -43,6 +47,8 @@ def prove_sshd(where: Surroundings, watch: Watch) -> Answer:
         if not _answers(server):
             return fail(Subject.SSHD, [f"it does not start: {tail(log)}"], "run azcp-sshd in the image")
         problems = list(_problems(where, keys, watch))
+        if problems and server.poll() is not None:
+            problems.append(f"azcp-sshd ended with {server.poll()} meanwhile: {tail(log)}")
     if problems:
         return fail(
             Subject.SSHD, problems, "do not use this image: any pod could start commands in its containers"
@@ -68,13 +74,25 @@ def _make_keys(folder: Path) -> Path:
 def _answers(server: subprocess.Popen[bytes]) -> bool:
     deadline = time.monotonic() + _START_S
     while time.monotonic() < deadline and server.poll() is None:
-        try:
-            socket.create_connection((_ADDRESS, _PORT), timeout=_START_S).close()
-        except ConnectionRefusedError:
-            time.sleep(POLL_S)
-        else:
+        if speaks_ssh(_ADDRESS, _PORT):
             return True
+        time.sleep(POLL_S)
     return False
+
+
+def speaks_ssh(address: str, port: int) -> bool:
+    """Whether an ssh server answers there: one that only takes the connection is none.
+
+    Args:
+        address: of the server.
+        port: of the server.
+    """
+    try:
+        with socket.create_connection((address, port), _KNOCK_S) as knock:
+            knock.settimeout(_KNOCK_S)
+            return knock.recv(len(_BANNER), socket.MSG_WAITALL) == _BANNER
+    except (ConnectionError, TimeoutError):
+        return False
 
 
 def _problems(where: Surroundings, keys: Path, watch: Watch) -> Iterator[str]:
