@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -98,6 +98,12 @@ def differences(cargo: Cargo, chunks: Iterator[bytes]) -> tuple[str, ...]:
                 found[name] = _member_digest(tar, member)
     except tarfile.TarError as error:
         raise PreflightError("the engine does not send a folder to its end", cause=str(error)) from error
+    return file_differences(cargo, found)
+
+
+def file_differences(cargo: Cargo, found: Mapping[str, str]) -> tuple[str, ...]:
+    """How files differ from the data set, by their names and digests; the runtime's own are left out."""
+    found = {name: digest for name, digest in found.items() if not _is_ours(name)}
     lines = [f"{shown(name)} is missing" for name in sorted(cargo.digests.keys() - found.keys())]
     lines += [f"{shown(name)} is not in the data set" for name in sorted(found.keys() - cargo.digests.keys())]
     both = sorted(found.keys() & cargo.digests.keys())

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from azcp_runtime.contract import ExitCode, UsageError
 
+from azcp_kit.rehearse.outcome import Outcome
 from azcp_kit.rehearse.request import RehearseRequest, Until, parse_images, parse_kills, parse_late
 from azcp_kit.units import format_seconds, parse_size
 
@@ -17,6 +19,7 @@ _LONGEST_MANIFEST_BYTES: Final = 8 << 20
 _WIDTH: Final = 140
 """Of the table where no terminal has one."""
 STANDARD_INPUT: Final = "-"
+Report = Callable[[float, str, str], None]
 
 log = logging.getLogger(__name__)
 
@@ -58,12 +61,11 @@ def run_rehearse(command: RehearseCommand) -> int:
     Raises:
         AzcpError: an option or the manifest is wrong, or something that it takes is missing.
     """
-    from azcp_kit.rehearse.run import rehearse
 
     def report(at_s: float, pod: str, what: str) -> None:
         log.info("%8s  %s: %s", format_seconds(at_s), pod, what)
 
-    outcome = rehearse(_request(command), report)
+    outcome = _outcome(_request(command), report)
     if command.as_json:
         sys.stdout.write(outcome.to_json())
     else:
@@ -74,6 +76,18 @@ def run_rehearse(command: RehearseCommand) -> int:
         width = None if sys.stdout.isatty() else _WIDTH
         print_outcome(outcome, Console(highlight=False, soft_wrap=True, width=width))
     return outcome.exit_code if outcome.exit_code is not ExitCode.DONE else 0
+
+
+def _outcome(request: RehearseRequest, report: Report) -> Outcome:
+    from azcp_kit.rehearse.slurm.script import is_batch_script
+
+    if is_batch_script(request.manifest):
+        from azcp_kit.rehearse.slurm.run import rehearse_script
+
+        return rehearse_script(request, report)
+    from azcp_kit.rehearse.run import rehearse
+
+    return rehearse(request, report)
 
 
 def _request(command: RehearseCommand) -> RehearseRequest:

@@ -1,0 +1,1 @@
+"""Rehearsals of batch scripts: on the Slurm that is here, or on containers with stand-ins for it."""
