@@ -26,6 +26,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.signal(number, _interrupted)
     try:
         options = parse_options(sys.argv[1:] if argv is None else argv)
+        if options.stage in ("init", "pmix") and is_first(env):
+            _tell_pmix(env)
+        if options.stage == "pmix":
+            return ExitCode.DONE
         ranks = _join(options, env)
     except AzcpError as error:
         if is_first(env):
@@ -48,6 +52,12 @@ def _run(options: Options, ranks: Ranks, env: Mapping[str, str]) -> None:
     from azcp_runtime.run import Run
 
     Run(options, ranks, env).distribute()
+
+
+def _tell_pmix(env: Mapping[str, str]) -> None:
+    from azcp_runtime.mpi.pmix import mpi_folder, pmix_line
+
+    print(pmix_line(env, mpi_folder(env, sys.prefix)), file=sys.stderr, flush=True)
 
 
 def _join(options: Options, env: Mapping[str, str]) -> Ranks:

@@ -173,7 +173,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     add("--dry-run", action="store_true", help="print the plan; read and write nothing")
     add("--report", type=Path, metavar="FILE", help="write a JSON report to FILE on rank 0's node")
     add("--no-progress", action="store_true", help="no progress on standard error")
-    add("--stage", choices=("all", "init", "list", "diff"), default="all", help=argparse.SUPPRESS)
+    add("--stage", choices=("all", "pmix", "init", "list", "diff"), default="all", help=argparse.SUPPRESS)
 
 
 def _folder(text: str) -> Path:

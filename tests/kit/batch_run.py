@@ -16,7 +16,10 @@ _TOOLS: Final = {
     "scancel": 'echo "$@" >>"$SAID"\n',
     # Codes of the steps, in their order.
     # With AT_LIMIT the time limit is near while the first one runs.
-    "srun": _NOTE
+    "srun": 'if [[ $1 == --mpi=list ]]; then echo "none, pmi2, pmix, pmix_v4"; exit; fi\n'
+    + _NOTE
+    # A task that was started tells which PMIx there are.
+    + 'if [[ " $* " == *" --stage "* && -z ${UNSTARTED:-} ]]; then echo "[pmix] 4 there; 3 here" >&2; fi\n'
     + 'if [[ -n ${AT_LIMIT:-} && $(ls "$CALLS" | wc -l) == 1 ]]; then kill -USR1 "$(<"$PID")"; fi\n'
     + 'set -- $CODES; shift "$(($(ls "$CALLS" | wc -l) - 1))" 2>/dev/null; exit "${1:-0}"\n',
 }

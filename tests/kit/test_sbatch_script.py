@@ -219,6 +219,30 @@ def test_no_step_begins_once_the_time_limit_is_near(tmp_path: Path) -> None:
     assert "the time limit is near" in ran.stderr
 
 
+@pytest.mark.parametrize(
+    ("codes", "unstarted", "steps", "told"),
+    [
+        ("0 0", "", 2, "azcp: 4 there; 3 here\nazcp: phase 1 is launched by srun --mpi=pmix\n"),
+        ("1 0", "", 2, "azcp: 4 there; 3 here\nazcp: srun --mpi=pmix does not work here: "),
+        ("1 0 0", "1", 3, "cannot be found out\nazcp: srun --mpi=pmix does not work here: "),
+    ],
+)
+def test_both_pmix_and_the_way_that_was_taken_are_said(
+    tmp_path: Path, codes: str, unstarted: str, steps: int, told: str
+) -> None:
+    ran = run_batch(
+        script(Wish(Container.NONE, Launch.PMIX)), tmp_path, codes=codes, **{"UNSTARTED": unstarted}
+    )
+    assert (ran.code, len(ran.steps)) == (0, steps)
+    assert ran.stderr.startswith("azcp: srun --mpi=list on ")
+    assert "pmix pmix_v4" in ran.stderr.partition("\n")[0]
+    assert told in ran.stderr
+    assert ("azcp: phase 1 is launched by azcp-launch instead" in ran.stderr) == codes.startswith("1")
+    if unstarted:
+        assert "--mpi=none" in ran.steps[1]
+        assert ran.steps[1][-2:] == ["--stage", "pmix"]
+
+
 def test_a_file_with_a_sas_is_named_to_phase_one_and_mounted(tmp_path: Path) -> None:
     (tmp_path / f"train-{DIGEST}.sqsh").write_text("image")
     text = script(Wish(Container.PYXIS), '[slurm]\nsas-file = "/home/me/sas"\n', images=str(tmp_path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -90,7 +91,11 @@ def test_the_data_of_an_account_is_on_four_nodes_and_then_the_command_runs_on_ea
     assert all(note["env"]["NCCL_DEBUG"] == "WARN" for note in job.seen())
     log = site.output(number)
     assert f"[list] {len(SMALL.blobs)} files" in log
-    assert ("launched by srun --mpi=pmix" in log) == (launch == "pmix")
+    by_pmix = launch == "pmix"
+    assert ("launched by srun --mpi=pmix" in log) == by_pmix
+    told = r"azcp: Slurm's plugin speaks PMIx \d+\.\d.*; the Open MPI of this program speaks PMIx \d+\.\d"
+    assert len(re.findall(told, log)) == by_pmix
+    assert ("azcp: srun --mpi=list on node1: pmix" in log) == by_pmix
     assert azurite.key not in log
 
 
@@ -196,6 +201,9 @@ def test_without_pmix_the_other_way_is_taken_and_said_and_an_mpi_program_is_refu
         log = cluster.output(run(job, launch="pmix"))
         assert "srun --mpi=pmix does not work here" in log
         assert "launched by azcp-launch instead" in log
+        own = r"azcp: Slurm has started this task without PMIx; the Open MPI .* speaks PMIx \d+\.\d"
+        assert len(re.findall(own, log)) == 1
+        assert "[pmix]" not in log
         job.expect_data(SMALL)
         job.expect_places(["node1", "node2"])
         number = cluster.sbatch(BatchJob(cluster, source, nodes=2, form="mpi").script())
