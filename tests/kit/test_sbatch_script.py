@@ -230,9 +230,7 @@ def test_no_step_begins_once_the_time_limit_is_near(tmp_path: Path) -> None:
 def test_both_pmix_and_the_way_that_was_taken_are_said(
     tmp_path: Path, codes: str, unstarted: str, steps: int, told: str
 ) -> None:
-    ran = run_batch(
-        script(Wish(Container.NONE, Launch.PMIX)), tmp_path, codes=codes, **{"UNSTARTED": unstarted}
-    )
+    ran = run_batch(script(Wish(Container.NONE, Launch.PMIX)), tmp_path, codes=codes, UNSTARTED=unstarted)
     assert (ran.code, len(ran.steps)) == (0, steps)
     assert ran.stderr.startswith("azcp: srun --mpi=list on ")
     assert "pmix pmix_v4" in ran.stderr.partition("\n")[0]

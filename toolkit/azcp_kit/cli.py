@@ -301,6 +301,24 @@ def verify(
 
 
 @app.command()
+def tree(
+    image: Annotated[str, typer.Argument(help="One that `azcp-kit build` has made.")],
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", help="A folder, also one with an older tree; a file.tar; or - for a tar."
+        ),
+    ],
+    pull: Annotated[bool, typer.Option("--pull", help="Pull the image where it is absent.")] = False,
+    arch: Annotated[str, typer.Option(help="Of the nodes, amd64 or arm64; the image's own if absent.")] = "",
+) -> None:
+    """Bring /opt/azcp out of an image, for Slurm nodes without a container; nothing of it is run."""
+    from azcp_kit.tree.command import TreeCommand, run_tree
+
+    run_tree(TreeCommand(image, output, pull, arch))
+
+
+@app.command()
 def init(
     output: Annotated[
         Path, typer.Option("--output", "-o", dir_okay=False, help="The file that is written.")

@@ -30,6 +30,8 @@ FOLDER_LIMIT_BYTES: Final = 16 * 2**20
 _TAR_HEADERS_BYTES: Final = 2**20
 """More than the headers before a file take, and the block that tarfile reads at once."""
 
+_PIECE_BYTES: Final = 2**20
+
 # Go's os.FileMode, which is what the engine sends, keeps the type in the high bits.
 _GO_DIR: Final = 1 << 31
 _GO_LINK: Final = 1 << 27
@@ -72,6 +74,16 @@ class ContainerFiles:
             return None
         with self._archive(path, _TAR_HEADERS_BYTES) as archive:
             return archive.next()
+
+    @contextmanager
+    def chunks(self, path: str) -> Iterator[Iterator[bytes]]:
+        """All that is there, whatever its size, as a tar in pieces."""
+        answer = self._session.get(
+            self._address, params={"path": path}, headers=_AS_IT_IS, timeout=self._timeout_s, stream=True
+        )
+        with closing(answer):
+            _expect_success(answer, path)
+            yield _pieces(answer, path)
 
     def names(self, path: str) -> tuple[str, ...]:
         """The names in a folder, as far as the limit reaches."""
@@ -140,6 +152,20 @@ def parse_stat(header: str) -> Entry | None:
         return Entry(Kind.FOLDER)
     kind = Kind.OTHER if mode & _GO_TYPE else Kind.FILE
     return Entry(kind, size, bool(mode & _EXECUTABLE))
+
+
+def _pieces(answer: Response, path: str) -> Iterator[bytes]:
+    """What comes; a connection that breaks is an OSError here, and must not look like a disk that fails."""
+    from requests.exceptions import RequestException
+
+    try:
+        yield from answer.iter_content(_PIECE_BYTES)
+    except RequestException as error:
+        raise PreflightError(
+            f"{shown(path)} of the image did not come whole",
+            cause=shown(str(error)),
+            remedy="is the Docker engine still running?",
+        ) from error
 
 
 def _expect_success(answer: Response, path: str) -> None:

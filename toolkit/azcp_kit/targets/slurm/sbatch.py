@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from azcp_runtime.contract.image import BIN
+from azcp_runtime.contract.image import BIN, PREFIX
 
 from azcp_kit.render import render
 from azcp_kit.spec.job import Form, JobSpec
@@ -47,7 +47,7 @@ def sbatch_script(job: JobSpec, wish: Wish) -> str:
 def _needs(job: JobSpec, wish: Wish) -> Iterator[str]:
     """What must be there before."""
     if wish.container is Container.NONE:
-        yield f"{BIN.rpartition('/')[0]} on every node, as it is in an image that azcp-kit has injected"
+        yield f"{PREFIX} on every node, which `azcp-kit tree` brings out of an image that azcp-kit has injected"
     else:
         yield "the image's file, which the script of `azcp-kit generate import` makes"
     yield f"the nodes' own disks mounted at {job.storage.path}"
