@@ -61,7 +61,7 @@ def test_a_folder_gets_all_of_it_again_and_again(docker: DockerClient, image: st
     for _ in range(2):
         done = kit(image, "-o", str(tmp_path / "azcp"))
         assert (done.returncode, done.stdout) == (0, b""), done.stderr
-    assert b"have it at /opt/azcp on every node" in done.stderr
+    assert b"have it at /opt/azcp on every node, bound or copied" in done.stderr
     assert b"ssh is the image's own and stays there" in done.stderr
     assert b"rdma" not in done.stderr
     names = {entry[0] for entry in TREE} | {"azcp/etc", "azcp/etc/image.toml"}

@@ -1,4 +1,4 @@
-"""A tree of an image on the shared file system, behind a link on nodes without containers."""
+"""A tree of an image on the shared file system, bound to its place on nodes without containers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DATA = hard_data_set(60, chunk_bytes=64 << 10)
 
 def sent(tree: Path) -> Iterator[bytes]:
     """The tree as the engine would send it."""
-    argv = ["tar", "-c", "-C", tree.parent, f"--transform=s,^{tree.name},{NAME},S", tree.name]
+    argv = ["tar", "-c", "-C", str(tree.parent), f"--transform=s,^{tree.name},{NAME},S", tree.name]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as tar:
         assert tar.stdout is not None
         while piece := tar.stdout.read(1 << 20):
@@ -27,7 +27,7 @@ def sent(tree: Path) -> Iterator[bytes]:
     assert tar.returncode == 0
 
 
-def test_a_link_to_one_shared_tree_is_enough_for_all_nodes(slurm: None, tree: Path, tmp_path: Path) -> None:
+def test_one_shared_tree_is_enough_for_all_nodes(slurm: None, tree: Path, tmp_path: Path) -> None:
     assert slurm is None
     with slurm_cluster(tmp_path / "lab", nodes=2) as cluster:
         place = cluster.shared / "azcp-1.0"
@@ -35,7 +35,8 @@ def test_a_link_to_one_shared_tree_is_enough_for_all_nodes(slurm: None, tree: Pa
         for node in cluster.nodes:
             for argv in (
                 ("mount", "-n", "-t", "tmpfs", "tmpfs", str(Path(PREFIX).parent)),
-                ("ln", "-s", str(place), PREFIX),
+                ("mkdir", PREFIX),
+                ("mount", "-n", "--bind", str(place), PREFIX),
             ):
                 done = cluster.run(*argv, on=node)
                 assert done.returncode == 0, done.stderr

@@ -101,7 +101,7 @@ def _version(files: ContainerFiles, image: str) -> str:
 def _tell(files: ContainerFiles, what: str, output: str) -> None:
     log.info("%s: %s (azcp-kit %s)", shown(output), PREFIX, what)
     if output != "-" and Path(output).absolute() != Path(PREFIX):
-        log.info("next: have it at %s on every node; it works at no other path", PREFIX)
+        log.info("next: have it at %s on every node, bound or copied; it works at no other path", PREFIX)
     for part in _of_the_image(files):
         log.warning(
             "%s is the image's own and stays there: nodes need one too, or build with --%s bundled",

@@ -47,7 +47,7 @@ def sbatch_script(job: JobSpec, wish: Wish) -> str:
 def _needs(job: JobSpec, wish: Wish) -> Iterator[str]:
     """What must be there before."""
     if wish.container is Container.NONE:
-        yield f"{PREFIX} on every node, which `azcp-kit tree` brings out of an image that azcp-kit has injected"
+        yield f"{PREFIX} on every node, which `azcp-kit tree` brings out of an injected image"
     else:
         yield "the image's file, which the script of `azcp-kit generate import` makes"
     yield f"the nodes' own disks mounted at {job.storage.path}"
