@@ -12,7 +12,8 @@ RECORD: Final = "JobId=7 JobName=llama UserId=root(0) Restarts=0 BatchFlag=1"
 # Each call has a file of its own: the words, each ended by a NUL.
 _NOTE: Final = 'printf "%s\\0" "$@" >"$(mktemp "$CALLS/$(ls "$CALLS" | wc -l).XXXX")"\n'
 _TOOLS: Final = {
-    "scontrol": 'case $1 in show) echo "$RECORD" ;; *) echo "$@" >>"$SAID" ;; esac\n',
+    "scontrol": 'if [[ $2 == hostnames ]]; then tr , "\\n" <<<"$3"; exit; fi\n'
+    'case $1 in show) echo "$RECORD" ;; *) echo "$@" >>"$SAID" ;; esac\n',
     "scancel": 'echo "$@" >>"$SAID"\n',
     # Codes of the steps, in their order.
     # With AT_LIMIT the time limit is near while the first one runs.
@@ -64,6 +65,7 @@ def run_batch(
         "CODES": codes,
         "SLURM_JOB_ID": "7",
         "SLURM_JOB_NUM_NODES": str(nodes),
+        "SLURM_JOB_NODELIST": ",".join(f"n{number}" for number in range(nodes)),
         **env,
     }
     argv = ["bash", "-c", 'echo $$ >"$PID"; exec bash "$0"', str(file)]

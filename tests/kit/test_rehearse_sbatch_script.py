@@ -54,7 +54,9 @@ def test_every_generated_script_tells_its_nodes_source_and_destination(form: str
 def test_no_number_of_the_copy_is_that_of_the_original(form: str) -> None:
     text = copy(read_script(example(form)))
     changed = [
-        line for line in text.split("\n") if not line.startswith("#") and "this script is for" not in line
+        line
+        for line in text.split("\n")
+        if not line.lstrip().startswith("#") and "this script is for" not in line
     ]
     assert not [line for line in changed if line.strip().endswith("16")]
     assert "SLURM_JOB_NUM_NODES:-} != 2 " in text

@@ -23,6 +23,7 @@ from tests.lab.slurm_tools import apptainer, enroot, pyxis
 
 SHELLCHECK = Path(sys.prefix, "bin", "shellcheck")
 DIGEST = "0123456789abcdef" * 4
+OTHER = "fedcba9876543210" * 4
 HEAD = f"""\
 name = "llama"
 image = "registry.example:5000/team/train:azcp@sha256:{DIGEST}"
@@ -184,6 +185,51 @@ def test_the_image_has_no_entry_point_in_phase_one_and_its_own_in_phase_two(tmp_
     assert "--container-writable" in second
 
 
+@pytest.mark.parametrize("stage", [True, False])
+@pytest.mark.parametrize("container", CONTAINED)
+def test_the_command_may_have_an_image_of_its_own_without_anything_of_the_kit(
+    tmp_path: Path, container: Container, stage: bool
+) -> None:
+    suffix = Wish(container).suffix
+    files = [f"train-{DIGEST}{suffix}", f"own-{OTHER}{suffix}"]
+    for name in files:
+        (tmp_path / name).write_text("image")
+    command = COMMAND + f'image = "registry.example/team/own@sha256:{OTHER}"\n'
+    text = script(Wish(container), command, f"[slurm]\nstage = {str(stage).lower()}\n", images=str(tmp_path))
+    file = tmp_path / "job.sbatch"
+    file.write_text(text, encoding="utf-8")
+    clean = subprocess.run([SHELLCHECK, file], capture_output=True, text=True, timeout=60, check=False)
+    assert clean.returncode == 0, clean.stdout
+    ran = run_batch(text, tmp_path)
+    assert (ran.code, len(ran.steps)) == (0, 4 if stage else 2), ran.stderr
+    folder = "/mnt/nvme/.azcp-images" if stage else str(tmp_path)
+    for step, name in zip(ran.steps[-2:], files, strict=True):
+        assert [each for each in files if any(word.endswith(f"{folder}/{each}") for word in step)] == [name]
+    first, second = ran.steps[-2:]
+    assert "/opt/azcp/bin/azcp-launch" in first
+    assert not any("/opt/azcp" in word for word in second)
+    at = second.index("NCCL_DEBUG=WARN")
+    assert second[at + 1] == "MASTER_ADDR=n0"
+    assert list(second[second.index("--", at) + 1 :]) == ["train", "--data", "/mnt/nvme/llama"]
+
+
+def test_without_a_container_the_command_has_no_image_of_its_own() -> None:
+    command = COMMAND + f'image = "registry.example/team/own@sha256:{OTHER}"\n'
+    with pytest.raises(SpecError, match="command.image: is another image, but without a container"):
+        script(Wish(Container.NONE), command)
+
+
+@pytest.mark.parametrize("container", CONTAINED)
+def test_both_images_are_imported_by_one_script(container: Container) -> None:
+    wish = Wish(container)
+    command = COMMAND + f'image = "registry.example/team/own@sha256:{OTHER}"\n'
+    text = HEAD + STORAGE + command + '[slurm]\nimages = "/shared/images"\n'
+    made = import_script(parse_job(text, more=lambda job: import_problems(job, wish)), wish)
+    assert f"/shared/images/train-{DIGEST}{wish.suffix}" in made
+    assert f"/shared/images/own-{OTHER}{wish.suffix}" in made
+    assert made.count("docker://") == 2
+
+
 def test_resources_are_said_again_for_each_step(tmp_path: Path) -> None:
     table = "[slurm]\ntasks-per-node = 4\ncpus-per-task = 24\ngpus = 8\n"
     resources = '[resources]\nmemory = "100Gi"\n'
@@ -261,7 +307,7 @@ def test_what_another_allocation_has_left_is_no_option_of_srun(tmp_path: Path) -
     body = text.replace("set -euo pipefail", "set -euo pipefail\nexec 3>&1", 1)
     shown = body.replace("step=\nreason=", 'compgen -v SLURM_ >"$SAID"\nstep=\nreason=', 1)
     ran = run_batch(shown, tmp_path, SLURM_MEM_PER_CPU="1", SLURM_CPUS_PER_TASK="3", SLURM_CONF="/etc/x")
-    assert ran.said.split() == ["SLURM_CONF", "SLURM_JOB_ID"]
+    assert ran.said.split() == ["SLURM_CONF", "SLURM_JOB_ID", "SLURM_JOB_NODELIST"]
 
 
 @pytest.mark.parametrize(
@@ -271,7 +317,8 @@ def test_what_another_allocation_has_left_is_no_option_of_srun(tmp_path: Path) -
         ('auth = { secret = "sas" }', "write slurm.sas-file"),
         ('node-selector = { a = "b" }', "write slurm.constraint"),
         ('limits = { deadline = "1m" }', "slurm.grace: is not shorter than limits.deadline"),
-        ('command = { run = ["x"], image = "y" }', "both phases run in one"),
+        ('command = { run = ["x"], image = "y" }', "command.image: y is not pinned"),
+        (f'command = {{ image = "y@sha256:{DIGEST}" }}', "command.image: is set, but there is no command"),
         ('slurm = { tasks-per-node = 2, images = "/i" }', "is for an MPI program"),
         ('slurm = { partitoin = "x", images = "/i" }', "did you mean partition?"),
         ('slurm = { partition = "a b", images = "/i" }', "is no name that Slurm has"),

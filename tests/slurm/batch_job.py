@@ -43,6 +43,7 @@ class BatchJob:
         env: of the command.
         words: of the command.
         image: named in job.toml.
+        own_image: of the command; empty for the same.
         form: of the command.
     """
 
@@ -56,6 +57,7 @@ class BatchJob:
     words: Sequence[str] = ()
     image: str = "registry.example/app:1"
     form: str = "plain"
+    own_image: str = ""
 
     def script(self, container: str = "none", launch: str = "auto") -> str:
         """As `azcp-kit generate sbatch` prints it."""
@@ -86,6 +88,7 @@ class BatchJob:
                 f'form = "{self.form}"',
                 f"run = [{', '.join(map(toml_string, run))}]",
                 f"env = {{ {env} }}",
+                *([f"image = {toml_string(self.own_image)}"] if self.own_image else []),
                 "[distribute]",
                 'memory = "64MiB"',
                 f"options = [{', '.join(map(toml_string, self.options))}]",

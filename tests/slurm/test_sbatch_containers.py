@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,8 @@ from tests.slurm.batch_job import BatchJob
 
 JOB_S = 120.0
 DATA = hard_data_set(120, chunk_bytes=64 << 10)
+OTHER = hashlib.sha256(b"the image of the command").hexdigest()
+OTHER_IMAGE = f"registry.example:5000/team/own@sha256:{OTHER}"
 DIGEST = hashlib.sha256(b"the image").hexdigest()
 IMAGE = f"registry.example:5000/team/train:azcp@sha256:{DIGEST}"
 # What images set, and what breaks a foreign MPI.
@@ -97,6 +100,12 @@ def tools(cluster: Cluster, tree: Path) -> Iterator[Tools]:
     subprocess.run(["tar", "-xf", rootfs.rootfs_tar("bookworm", cache_folder()), "-C", base], check=True)
     (shared / "registry").mkdir()
     write_image(shared / "registry" / DIGEST, [layer_of(cluster, tree), base], HOSTILE, ENTRYPOINT)
+    # Of the kit's tree it has the interpreter alone, for what notes the command's place.
+    bare = shared / ".bare" / Path(PYTHON).parents[1].relative_to("/")
+    tree_python = layer_of(cluster, tree) / Path(PYTHON).parents[1].relative_to("/")
+    shutil.copytree(tree_python, bare, symlinks=True, copy_function=os.link)
+    own = HOSTILE | {"FROM_IMAGE": "another"}
+    write_image(shared / "registry" / OTHER, [shared / ".bare", base], own, ENTRYPOINT)
     path = f"{install_tools(shared / 'bin')}:{PATH}"
     yield Tools(cluster, {"PATH": path, REGISTRY: str(shared / "registry"), "NCCL_DEBUG": "of the shell"})
     shutil.rmtree(base)
@@ -132,6 +141,22 @@ def test_both_phases_run_in_the_image_whatever_its_environment_says(
     assert any(tools.cluster.nvme("node1").glob(".azcp-images/*")) == stage
     for node in tools.cluster.nodes:
         assert f"azcp-{number}" not in tools.cluster.run("ls", "/dev/shm", on=node).stdout  # noqa: S108
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_the_command_runs_in_an_image_of_its_own_which_needs_nothing_of_the_kit(
+    tools: Tools, container: str
+) -> None:
+    job = replace(tools.job(container, 'image-size = "1MiB"'), own_image=OTHER_IMAGE)
+    assert f"own-{OTHER}" in tools.imported(job, container)
+    number = tools.cluster.sbatch(job.script(container), env=tools.env)
+    tools.cluster.wait(number, "COMPLETED", deadline_s=JOB_S)
+    job.expect_data(DATA)
+    job.expect_places(tools.cluster.nodes)
+    for note in job.seen():
+        assert note["argv"] == list(job.words)
+        assert {name: note["env"][name] for name in job.env} == dict(job.env)
+        assert (note["env"]["ENTERED"], note["env"]["FROM_IMAGE"]) == ("yes", "another")
 
 
 @pytest.mark.parametrize("container", CONTAINERS)

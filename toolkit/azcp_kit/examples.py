@@ -76,6 +76,8 @@ SLURM: Final = (
     Example("job-none.toml", "sbatch", "none.sbatch", container="none"),
     Example("job-none.toml", "sbatch", "pmix.sbatch", container="none", launch="pmix"),
     Example("job-mpi.toml", "sbatch", "mpi.sbatch", container="pyxis"),
+    Example("job-two-images.toml", "sbatch", "two-images.sbatch", container="pyxis"),
+    Example("job-two-images.toml", "import", "import-two-images.sh", container="pyxis"),
     Example("job-nccl.toml", "nccl-test", "nccl-test.sbatch", container="pyxis"),
 )
 

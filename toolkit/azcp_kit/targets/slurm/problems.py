@@ -95,10 +95,10 @@ def _command(job: JobSpec) -> Sequence[_Rule]:
     command, slurm = job.command, job.slurm
     return (
         _Rule(
-            command.image != job.image,
+            command.image != job.image and not command.run,
             "command.image",
-            "is another image, but both phases run in one",
-            "leave it out",
+            "is set, but there is no command",
+            "write command.run, or leave it out",
         ),
         _Rule(
             slurm.tasks_per_node > 1 and command.form is not Form.MPI,
@@ -110,6 +110,12 @@ def _command(job: JobSpec) -> Sequence[_Rule]:
 
 
 def _without_container(job: JobSpec) -> Iterator[Problem]:
+    if job.command.image != job.image:
+        yield Problem(
+            "command.image",
+            "is another image, but without a container the command runs on the node itself",
+            "give --container, or leave it out",
+        )
     for key, value in (
         ("images", job.slurm.images),
         ("mounts", job.slurm.mounts),
@@ -123,6 +129,8 @@ def _without_container(job: JobSpec) -> Iterator[Problem]:
 
 def _image(job: JobSpec, wish: Wish) -> Iterator[Problem]:
     yield from _refusals("image", lambda: pinned_image(job.image))
+    if job.command.image != job.image:
+        yield from _refusals("command.image", lambda: pinned_image(job.command.image))
     if not job.slurm.images:
         yield Problem("slurm.images", "is missing", "a folder that all nodes see, for the image's file")
     # enroot puts the path of an image that it starts between two of them, for a shell.

@@ -49,12 +49,15 @@ def rank_words(job: JobSpec) -> list[str]:
     return [f"{BIN}/azcp-distribute", *distribute_words(job), "--expect-ranks", str(job.nodes)]
 
 
-def place_words(job: JobSpec) -> list[str]:
-    """Phase 2 after azcp-rank and its port: variables that are set inside of the step, and the command."""
-    return [*(f"{name}={value}" for name, value in job.command.env.items()), "--", *_command(job)]
+def variable_words(job: JobSpec) -> list[str]:
+    """Variables of phase 2, which are set inside of the step."""
+    return [f"{name}={value}" for name, value in job.command.env.items()]
 
 
-def _command(job: JobSpec) -> Sequence[str]:
+def command_words(job: JobSpec) -> Sequence[str]:
+    """The command of phase 2; none where only the data is wanted."""
+    if not job.command.run:
+        return ()
     if job.command.form is Form.MPI:
         return job.command.run
     return consumer_argv(replace(job, resources=replace(job.resources, gpus=job.slurm.gpus)))
