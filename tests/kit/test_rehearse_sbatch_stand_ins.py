@@ -16,11 +16,12 @@ from io import BytesIO
 from pathlib import Path
 from typing import Final
 
+import azcp_kit
 import pytest
 from azcp_kit.rehearse.account import Emulator
 from azcp_kit.rehearse.slurm.conclude import read_steps
 from azcp_kit.rehearse.slurm.order import run_order
-from azcp_kit.rehearse.slurm.payload import files_in, shared_files, write_programs
+from azcp_kit.rehearse.slurm.payload import files_in, programs, shared_files
 from azcp_kit.rehearse.slurm.said import Said
 from azcp_kit.rehearse.slurm.stand_ins.node import serve
 from azcp_kit.rehearse.slurm.stand_ins.others import entered
@@ -75,7 +76,12 @@ def site(tmp_path: Path) -> Iterator[Site]:
     servers = [socket.create_server(("127.0.0.1", 0)) for _ in NODES]
     addresses = tuple(f"127.0.0.1:{server.getsockname()[1]}" for server in servers)
     job = Job(1234, "llama", NODES, addresses, "token")
-    write_programs(tmp_path, sys.executable)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "lib").symlink_to(Path(azcp_kit.__file__).parents[1])
+    for name, text in programs(sys.executable, str(tmp_path)):
+        path = tmp_path / "bin" / name
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o755)
     found = Site(tmp_path, job)
     found.tell(job)
     threads = [threading.Thread(target=serve, args=(server, job)) for server in servers]

@@ -411,13 +411,24 @@ def lint(
 
 @app.command()
 def rehearse(
-    manifest: Annotated[Path, typer.Argument(help="Of any kind but argo; - reads standard input.")],
+    manifest: Annotated[
+        Path,
+        typer.Argument(
+            help="A manifest of any kind but argo, or a batch script of Slurm; - reads standard input."
+        ),
+    ],
     nodes: Annotated[
-        int | None, typer.Option(min=1, help="Pods instead of the manifest's number; at most 3 if absent.")
+        int | None,
+        typer.Option(
+            min=1, help="Pods, or nodes of a script, instead of its own number; at most 3 if absent."
+        ),
     ] = None,
     image: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=OTHER, or OTHER for all: a local image in the place of the manifest's."),
+        typer.Option(
+            help="NAME=OTHER, or OTHER for all: a local image in the place of the manifest's. With a batch "
+            "script it asks for containers, where there is a Slurm too."
+        ),
     ] = None,
     pull: Annotated[bool, typer.Option("--pull", help="Pull images that are absent.")] = False,
     timeout: Annotated[float, typer.Option(help="Seconds for all of it.")] = 600.0,
@@ -430,7 +441,10 @@ def rehearse(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Run a manifest's own pods as containers here, with Azurite as the account; exit 7 or 8 if it fails."""
+    """Run a manifest's own pods as containers here, or a batch script on the local Slurm or on containers.
+
+    Azurite is the account. Exit 7 or 8 if it fails.
+    """
     from azcp_kit.rehearse.command import RehearseCommand, run_rehearse
 
     command = RehearseCommand(

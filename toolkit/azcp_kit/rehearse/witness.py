@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -13,6 +12,7 @@ from azcp_kit.rehearse.course import Course
 from azcp_kit.rehearse.fate import Fate, Phase
 from azcp_kit.rehearse.group_course import GroupCourse, Slot, State
 from azcp_kit.rehearse.kubelet import Kubelet
+from azcp_kit.rehearse.marks import CHATTER, FINISHED, SUMMARY
 from azcp_kit.rehearse.model import Wish
 from azcp_kit.rehearse.outcome import ContainerEnd, Line, NodeData, Outcome, PodEnd, Verdict, WorkloadEnd
 from azcp_kit.rehearse.plan import Plan
@@ -25,11 +25,6 @@ from azcp_kit.shown import shown
 _TAIL_LINES: Final = 12
 _WELL_LINES: Final = 20
 _READ_LINES: Final = 400
-_CHATTER: Final = ("azcp-sshd: ", "[progress] ")
-_SUMMARY: Final = re.compile(r"\[(?:list|diff|download|bcast|verify|filelist|cluster|total)\] |azcp-launch: ")
-
-
-_FINISHED: Final = re.compile(r"\[total\] T=")
 
 
 class Witness:
@@ -115,7 +110,7 @@ class Witness:
             start=numbers[1],
             code=start.ended.code if start.ended else None,
             took_s=(start.ended_s or start.started_s) - start.started_s,
-            summary=tuple(line for line in lines if _SUMMARY.match(line.text)),
+            summary=tuple(line for line in lines if SUMMARY.match(line.text)),
             has_failed=has_failed,
             tail=_tail(lines, has_failed=has_failed) if has_failed or kind == "main" else (),
         )
@@ -157,14 +152,14 @@ def _tail(lines: list[Line], *, has_failed: bool) -> tuple[Line, ...]:
     """The last that was said; what is no failure is told without what the summary has already."""
     if has_failed:
         return tuple(lines[-_TAIL_LINES:])
-    told = (line for line in lines if not _SUMMARY.match(line.text) and not line.text.startswith(_CHATTER))
+    told = (line for line in lines if not SUMMARY.match(line.text) and not CHATTER.match(line.text))
     return tuple(told)[-_WELL_LINES:]
 
 
 def _is_cut_short(course: Course, pods: Sequence[PodEnd], data: Sequence[NodeData]) -> bool:
     """Whether the workload failed before phase 1 was done: nobody says so, and no node has the data."""
     ends = (end for pod in pods for end in pod.containers)
-    is_told = any(_FINISHED.match(line.text) for end in ends for line in end.summary)
+    is_told = any(FINISHED.match(line.text) for end in ends for line in end.summary)
     return course.state is not State.DONE and not is_told and all(entry.differences for entry in data)
 
 

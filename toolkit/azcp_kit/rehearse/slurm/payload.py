@@ -34,12 +34,17 @@ def shared_files(job: Job, script: str) -> dict[str, tuple[int, bytes]]:
     found |= {f"lib/{package}/__init__.py": (_PLAIN, b"") for package in _PACKAGES}
     for file in sorted((Path(__file__).parent / "stand_ins").glob("*.py")):
         found[f"lib/azcp_kit/rehearse/slurm/stand_ins/{file.name}"] = (_PLAIN, file.read_bytes())
-    found |= {f"bin/{name}": (_EXECUTABLE, text.encode()) for name, text in _programs(PYTHON, SHARED)}
+    found |= {f"bin/{name}": (_EXECUTABLE, text.encode()) for name, text in programs(PYTHON, SHARED)}
     return found
 
 
-def _programs(python: str, shared: str) -> Iterator[tuple[str, str]]:
-    """Those that the script finds on its PATH, and the node's."""
+def programs(python: str, shared: str) -> Iterator[tuple[str, str]]:
+    """Those that the script finds on its PATH, and the node's, by their names.
+
+    Args:
+        python: the interpreter that they run by.
+        shared: the folder that all nodes share.
+    """
     for name in ("node", "srun", *PROGRAMS):
         module = "others" if name in PROGRAMS else name
         call = f"PROGRAMS[{name!r}]" if name in PROGRAMS else "main"
@@ -53,17 +58,6 @@ def _programs(python: str, shared: str) -> Iterator[tuple[str, str]]:
             f"sys.exit({module}.{call}(sys.argv[1:]))",
         )
         yield name, "".join(f"{line}\n" for line in lines)
-
-
-def write_programs(folder: Path, python: str) -> None:
-    """Put the programs into a folder of this machine, for an interpreter of this machine."""
-    root = str(folder)
-    (folder / "bin").mkdir(parents=True)
-    (folder / "lib").symlink_to(Path(__file__).parents[3])
-    for name, text in _programs(python, root):
-        path = folder / "bin" / name
-        path.write_text(text, encoding="utf-8")
-        path.chmod(_EXECUTABLE)
 
 
 def files_in(root: str, files: Files, folders: tuple[str, ...] = ()) -> bytes:

@@ -8,18 +8,13 @@ from typing import Final
 
 from azcp_kit.rehearse.account import SIGNATURE, Emulator
 from azcp_kit.rehearse.conduct import Report
+from azcp_kit.rehearse.marks import SCRIPT_CHATTER, SCRIPT_FINISHED, SCRIPT_SUMMARY
 from azcp_kit.rehearse.outcome import Line
 from azcp_kit.shown import shown
 
 _LONGEST: Final = 400
 _TAIL_LINES: Final = 20
 _MOST_LINES: Final = 5000
-# srun --label begins a line with the task's rank.
-_SUMMARY: Final = re.compile(
-    r"(?:\d+: )?(?:\[(?:list|diff|download|bcast|verify|filelist|cluster|total)\] |azcp(?:-launch)?: )"
-)
-_FINISHED: Final = re.compile(r"(?:\d+: )?\[total\] T=")
-_CHATTER: Final = re.compile(r"(?:\d+: )?(?:azcp-sshd: |\[progress\] )")
 
 
 class Said:
@@ -56,14 +51,16 @@ class Said:
 
     def summary(self) -> tuple[Line, ...]:
         """What azcp-launch, azcp-distribute and the script itself say of the phases."""
-        return tuple(line for line in self.lines if _SUMMARY.match(line.text))
+        return tuple(line for line in self.lines if SCRIPT_SUMMARY.match(line.text))
 
     def tail(self, *, has_failed: bool) -> tuple[Line, ...]:
         """The last lines; what is no failure is told without what the summary has."""
         if has_failed:
             return tuple(self.lines[-_TAIL_LINES:])
         told = [
-            line for line in self.lines if not _SUMMARY.match(line.text) and not _CHATTER.match(line.text)
+            line
+            for line in self.lines
+            if not SCRIPT_SUMMARY.match(line.text) and not SCRIPT_CHATTER.match(line.text)
         ]
         return tuple(told[-_TAIL_LINES:])
 
@@ -73,9 +70,9 @@ class Said:
         line = Line(self._clock(), self.clean(text))
         self.lines.append(line)
         del self.lines[:-_MOST_LINES]
-        if self.distributed_s is None and _FINISHED.match(line.text):
+        if self.distributed_s is None and SCRIPT_FINISHED.match(line.text):
             self.distributed_s = line.at_s
-        if _SUMMARY.match(line.text):
+        if SCRIPT_SUMMARY.match(line.text):
             self._report(line.at_s, "script", line.text)
 
 
