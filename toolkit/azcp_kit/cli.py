@@ -333,6 +333,22 @@ def init(
     auth_secret: Annotated[str | None, typer.Option(help="Name of a Secret with a SAS or a key.")] = None,
     queue: Annotated[str | None, typer.Option(help="Of Kueue.")] = None,
     security: Annotated[str | None, typer.Option(help="privileged, baseline or restricted.")] = None,
+    system: Annotated[
+        str, typer.Option("--for", help="kubernetes, or slurm with the tables for its scripts.")
+    ] = "kubernetes",
+    auth_kubelet_identity: Annotated[
+        str | None, typer.Option(help="Client id of the identity that the nodes have.")
+    ] = None,
+    container: Annotated[
+        str | None, typer.Option(help="For slurm: pyxis, apptainer, enroot or none.")
+    ] = None,
+    images: Annotated[
+        str | None, typer.Option(help="For slurm: a folder that all nodes see, for the image's file.")
+    ] = None,
+    partition: Annotated[str | None, typer.Option(help="Of Slurm.")] = None,
+    sas_file: Annotated[
+        str | None, typer.Option(help="For slurm: a file with a SAS that all nodes see.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> None:
     """Write a commented job.toml: asked on a terminal for what no option says."""
@@ -342,6 +358,8 @@ def init(
     command = InitCommand(
         output=output, name=name, image=image, source=source, dest=dest, nodes=nodes, sku=sku,
         auth_identity=auth_identity, auth_secret=auth_secret, queue=queue, security=security, force=force,
+        system=system, auth_kubelet_identity=auth_kubelet_identity, container=container, images=images,
+        partition=partition, sas_file=sas_file,
     )  # fmt: skip
     run_init(command, terminal_ask())
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from azcp_runtime.contract import UsageError
 
+from azcp_kit.init.purpose import Purpose, find_purpose
 from azcp_kit.init.settle import Ask, settle
-from azcp_kit.init.text import examples_in, job_toml
+from azcp_kit.init.slurm import CONTAINER
+from azcp_kit.init.text import examples_in
 from azcp_kit.quoting.shell import shell_word
 from azcp_kit.spec.read import parse_job
 
@@ -32,6 +35,12 @@ class InitCommand:
     queue: str | None
     security: str | None
     force: bool
+    system: str = "kubernetes"
+    auth_kubelet_identity: str | None = None
+    container: str | None = None
+    images: str | None = None
+    partition: str | None = None
+    sas_file: str | None = None
 
 
 def run_init(command: InitCommand, ask: Ask | None) -> None:
@@ -44,19 +53,45 @@ def run_init(command: InitCommand, ask: Ask | None) -> None:
     Raises:
         UsageError: options are wrong, the input ended, or the file cannot be written.
     """
+    purpose = find_purpose(command.system)
     _expect_free(command)
-    answers = settle(_given(command), ask)
-    text = job_toml(answers)
+    answers = settle(_given(command, purpose), ask, purpose)
+    text = purpose.text(answers)
     # What is written is what the other commands take.
-    parse_job(text, command.output.name)
+    parse_job(text, command.output.name, more=purpose.checks(answers))
     _write(command, text)
     if examples := examples_in(answers):
         log.info("%s: edit %s before use", command.output, ", ".join(examples))
-    log.info("next: azcp-kit generate mpijob -f %s > job.yaml", shell_word(str(command.output)))
+    log.info("next: %s", _next(answers, shell_word(str(command.output))))
 
 
-def _given(command: InitCommand) -> dict[str, str]:
-    options = {
+def _next(answers: Mapping[str, str], file: str) -> str:
+    if CONTAINER not in answers:
+        return f"azcp-kit generate mpijob -f {file} > job.yaml"
+    return f"azcp-kit generate sbatch -f {file} --container {answers[CONTAINER]} > job.sbatch"
+
+
+def _given(command: InitCommand, purpose: Purpose) -> dict[str, str]:
+    """The options by the keys of the questions.
+
+    Raises:
+        UsageError: one is of another purpose.
+    """
+    options = _options(command)
+    given = {key: value for key, value in options.items() if value is not None}
+    asked = {question.key for question in purpose.questions}
+    if foreign := [key for key in given if key not in asked]:
+        names = ", ".join(f"--{_flag(key)}" for key in foreign)
+        raise UsageError(f"{names}: not asked with --for {command.system}", remedy="leave it out")
+    return given
+
+
+def _flag(key: str) -> str:
+    return key.removeprefix("slurm.").replace(".", "-")
+
+
+def _options(command: InitCommand) -> dict[str, str | None]:
+    return {
         "source": command.source,
         "nodes": None if command.nodes is None else str(command.nodes),
         "name": command.name,
@@ -67,8 +102,12 @@ def _given(command: InitCommand) -> dict[str, str]:
         "auth.secret": command.auth_secret,
         "queue": command.queue,
         "security": command.security,
+        "auth.kubelet-identity": command.auth_kubelet_identity,
+        CONTAINER: command.container,
+        "slurm.images": command.images,
+        "slurm.partition": command.partition,
+        "slurm.sas-file": command.sas_file,
     }
-    return {key: value for key, value in options.items() if value is not None}
 
 
 def _expect_free(command: InitCommand) -> None:

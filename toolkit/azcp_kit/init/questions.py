@@ -43,6 +43,7 @@ class Question:
         default: what is proposed, from the answers before.
         check: what is wrong with an answer, beyond what a job.toml is checked for; empty where nothing is.
         applies: whether it is a question at all, after the answers before.
+        unasked: what is wrong with an option where it is none.
     """
 
     key: str
@@ -51,6 +52,7 @@ class Question:
     default: Callable[[Answers], str]
     check: Callable[[str], str] = lambda _: ""
     applies: Callable[[Answers], bool] = lambda _: True
+    unasked: str = "is a second way to prove who the pods are: give one"
 
 
 def proposed_name(source: str) -> str:
@@ -86,7 +88,7 @@ def _way(text: str) -> str:
     return "" if text in AUTH_WAYS else f"is none of {', '.join(AUTH_WAYS)}"
 
 
-MAY_BE_EMPTY: Final = ("queue",)
+MAY_BE_EMPTY: Final = ("queue", "slurm.partition")
 QUESTIONS: Final = (
     Question("source", "--source", "Which folder of Blob Storage", _example("source")),
     Question("nodes", "--nodes", "On how many nodes", lambda _: "2", check=_whole),
@@ -104,7 +106,7 @@ QUESTIONS: Final = (
     ),
     Question(
         "auth.kubelet-identity",
-        "",
+        "--auth-kubelet-identity",
         "Client id of the nodes' identity",
         _example("auth.kubelet-identity"),
         applies=_is_way("kubelet-identity"),

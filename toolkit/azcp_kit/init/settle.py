@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 
 from azcp_runtime.contract import UsageError
 
-from azcp_kit.init.questions import AUTH, AUTH_WAYS, MAY_BE_EMPTY, QUESTIONS, Answers, Question
-from azcp_kit.init.text import completed, job_toml
+from azcp_kit.init.purpose import KUBERNETES, Purpose
+from azcp_kit.init.questions import AUTH, MAY_BE_EMPTY, Answers, Question
+from azcp_kit.init.text import completed
 from azcp_kit.shown import shown
 from azcp_kit.spec.problems import Problem, SpecError
 from azcp_kit.spec.read import parse_job
@@ -16,35 +17,36 @@ Ask = Callable[[str], str]
 """Shows a prompt, gives the line that was typed; raises EOFError at the end of the input."""
 
 
-def settle(given: Answers, ask: Ask | None) -> dict[str, str]:
+def settle(given: Answers, ask: Ask | None, purpose: Purpose = KUBERNETES) -> dict[str, str]:
     """Every answer.
 
     Args:
         given: by options, by the key of the question.
         ask: None where nobody can answer.
+        purpose: has the questions.
 
     Raises:
         UsageError: options are wrong, all of which are named; or the input ended.
     """
-    said = _with_way(given)
-    _expect_right(said)
+    said = _with_way(given, purpose)
+    _expect_right(said, purpose)
     if ask is None:
-        return completed(said)
+        return completed(said, purpose.questions)
     answers: dict[str, str] = {}
-    for question in QUESTIONS:
+    for question in purpose.questions:
         if question.applies(answers):
             value = said.get(question.key)
-            answers[question.key] = _asked(question, answers, ask) if value is None else value
+            answers[question.key] = _asked(question, answers, ask, purpose) if value is None else value
     return answers
 
 
-def wrong(question: Question, value: str, answers: Answers) -> str:
+def wrong(question: Question, value: str, answers: Answers, purpose: Purpose) -> str:
     """What is wrong with an answer, by what reads job.toml later; empty where nothing is."""
     if what := question.check(value):
         return f"'{shown(value, 80)}' {what}"
     try:
-        text = job_toml(completed({**answers, question.key: value}))
-        parse_job(text)
+        full = completed({**answers, question.key: value}, purpose.questions)
+        parse_job(purpose.text(full), more=purpose.checks(full))
     except SpecError as error:
         return "; ".join(_told(problem) for problem in error.problems if problem.key == question.key)
     except UsageError as error:
@@ -56,7 +58,7 @@ def _told(problem: Problem) -> str:
     return f"{problem.what}; {problem.remedy}" if problem.remedy else problem.what
 
 
-def _asked(question: Question, answers: Answers, ask: Ask) -> str:
+def _asked(question: Question, answers: Answers, ask: Ask, purpose: Purpose) -> str:
     default = question.default(answers)
     prompt = f"{question.text} [{default}]: " if default else f"{question.text}: "
     reason = ""
@@ -68,30 +70,30 @@ def _asked(question: Question, answers: Answers, ask: Ask) -> str:
             raise UsageError(
                 f"the input ended before an answer to: {question.text}", remedy=remedy
             ) from error
-        what = wrong(question, value, answers) if value else ""
+        what = wrong(question, value, answers, purpose) if value else ""
         if not what:
             return value
         reason = f"{what}\n"
 
 
-def _with_way(given: Answers) -> dict[str, str]:
-    ways = [way for way in AUTH_WAYS if f"auth.{way}" in given]
+def _with_way(given: Answers, purpose: Purpose) -> dict[str, str]:
+    ways = [way for way, key in purpose.ways.items() if key in given]
     return {**given, AUTH: ways[0]} if ways else dict(given)
 
 
-def _expect_right(said: Mapping[str, str]) -> None:
+def _expect_right(said: Mapping[str, str], purpose: Purpose) -> None:
     """Check options, each with those that are right so far."""
     problems: list[str] = []
     right: dict[str, str] = {}
-    for question in QUESTIONS:
+    for question in purpose.questions:
         value = said.get(question.key)
         if value is None:
             continue
         if not value and question.key not in MAY_BE_EMPTY:
             problems.append(f"{question.flag} is empty")
-        elif not question.applies({AUTH: "", **right}):
-            problems.append(f"{question.flag} is a second way to prove who the pods are: give one")
-        elif what := wrong(question, value, right):
+        elif not question.applies(completed({AUTH: "", **right}, purpose.questions)):
+            problems.append(f"{question.flag} {question.unasked}")
+        elif what := wrong(question, value, right, purpose):
             problems.append(f"{question.flag}: {what}")
         else:
             right[question.key] = value

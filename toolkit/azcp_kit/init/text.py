@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Final
 
 from azcp_runtime.contract import ENV_SAS
 
-from azcp_kit.init.questions import AUTH, AUTH_WAYS, EXAMPLE_REGISTRY, EXAMPLES, QUESTIONS, Answers
+from azcp_kit.init.questions import AUTH, AUTH_WAYS, EXAMPLE_REGISTRY, EXAMPLES, QUESTIONS, Answers, Question
 from azcp_kit.init.sku_notes import sku_notes
 from azcp_kit.quoting.shell import shell_word
 from azcp_kit.render import render
@@ -19,10 +19,10 @@ from azcp_kit.spec.sku import find_sku
 _MOUNT_POINTS: Final = (PurePosixPath("/mnt/nvme"), PurePosixPath("/mnt/resource_nvme"))
 
 
-def completed(answers: Answers) -> dict[str, str]:
+def completed(answers: Answers, questions: Sequence[Question] = QUESTIONS) -> dict[str, str]:
     """The answers, and the default wherever there is none."""
     full: dict[str, str] = {}
-    for question in QUESTIONS:
+    for question in questions:
         if question.applies(full):
             said = answers.get(question.key)
             full[question.key] = question.default(full) if said is None else said
