@@ -131,6 +131,14 @@ def shared_token(which: str = "") -> SharedToken:
     return SharedToken(lambda: make_source(find_identity(which, os.environ), os.environ))
 
 
+def hidden(secret: Secret) -> Secret:
+    """The secret, which from now on is cut out of all that is printed."""
+    hide(secret.value)
+    if secret.kind == SAS:
+        hide(secret.value.partition("sig=")[2].partition("&")[0])
+    return secret
+
+
 def asker_of(location: BlobLocation, secret: Secret) -> Asker:
     """Who asks, for the messages of what is refused."""
     if secret.kind != SAS:
@@ -152,14 +160,14 @@ def _sas(
     if sas_file is None and not location.sas and named:
         sas_file = Path(named)
     if sas_file is not None:
-        return _hidden(Secret(SAS, read_sas(sas_file), str(sas_file), sas_file))
+        return hidden(Secret(SAS, read_sas(sas_file), str(sas_file), sas_file))
     for text, source in (
         (location.sas, "the URL"),
         (env.get(ENV_SAS, ""), ENV_SAS),
         (connection.get("sharedaccesssignature", ""), ENV_CONNECTION_STRING),
     ):
         if sas := checked_sas(text):
-            return _hidden(Secret(SAS, sas, source))
+            return hidden(Secret(SAS, sas, source))
     return None
 
 
@@ -173,7 +181,7 @@ def _key(env: Mapping[str, str], connection: Mapping[str, str]) -> Secret | None
         base64.b64decode(value, validate=True)
     except ValueError:  # binascii.Error is one; so is what a non-ASCII character gives
         raise UsageError(f"the account key in {source} is not base64") from None
-    return _hidden(Secret(KEY, value, source))
+    return hidden(Secret(KEY, value, source))
 
 
 def _connection(account: str, env: Mapping[str, str]) -> Mapping[str, str]:
@@ -199,14 +207,6 @@ def _setting(env: Mapping[str, str], name: str) -> tuple[str, str]:
         return Path(file).read_text(encoding="utf-8").strip(), file
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read {file} of {name}{ENV_FILE_SUFFIX}: {type(error).__name__}") from None
-
-
-def _hidden(secret: Secret) -> Secret:
-    """The secret, which from now on is cut out of all that is printed."""
-    hide(secret.value)
-    if secret.kind == SAS:
-        hide(secret.value.partition("sig=")[2].partition("&")[0])
-    return secret
 
 
 def environment() -> Mapping[str, str]:

@@ -161,7 +161,7 @@ def _network(asker: Asker) -> str:
         told = "the network rules of the account forbid it"
     if address := _address(host):
         if ipaddress.ip_address(address).is_private:
-            return f"{told}; {host} is {address} here, a private address: check its private endpoint and firewall"
+            return f"{told}; {host} is {address} here, a private address: check the endpoint and the firewall"
         return (
             f"{told}; {host} is {address} here, a public address: admit this network in its firewall, "
             "or use a private endpoint and its DNS zone"

@@ -16,7 +16,7 @@ from typing import Final
 
 from azure.core.exceptions import AzureError, ClientAuthenticationError
 
-from azcp_runtime.azure.credential import IDENTITY, SAS, Secret, own_holder
+from azcp_runtime.azure.credential import IDENTITY, SAS, Secret, hidden, own_holder
 from azcp_runtime.azure.holder import Holder
 from azcp_runtime.mpi.ranks import Correspondence, Seat
 from azcp_runtime.scrub import hide
@@ -44,6 +44,7 @@ def hold(
         seat: this rank.
         notes: to the other ranks.
     """
+    hidden(secret)
     can_change = secret.kind == IDENTITY or (secret.kind == SAS and secret.file is not None)
     if seat.size == 1 or not can_change:
         return own_holder(secret)

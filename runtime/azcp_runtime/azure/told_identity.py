@@ -16,9 +16,9 @@ def told_identity(token: str) -> str:
     claims = _claims(token)
     words = []
     for label, names in _CLAIMS:
-        value = next((str(claims[name]) for name in names if claims.get(name)), "")
+        value = next((claims[name] for name in names if claims.get(name)), "")
         # The token came over the network: only what looks like an id reaches a message.
-        if _NAME.fullmatch(value):
+        if isinstance(value, str) and _NAME.fullmatch(value):
             words.append(f"{label} {value}")
     return ", ".join(words)
 
