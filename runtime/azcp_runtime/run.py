@@ -109,7 +109,7 @@ class Run:
 
     def _list(self, location: Location) -> tuple[Listing, Access]:
         began = time.monotonic()
-        listing, access = list_stage(self._ranks, self._options, location, self._note)
+        listing, access = list_stage(self._ranks, self._options, location, self._introduce)
         seconds = time.monotonic() - began
         self._stages["list"] = {"files": len(listing), "bytes": listing.total_bytes, "seconds": seconds}
         self._say(list_line(len(listing), listing.total_bytes, seconds))
@@ -168,7 +168,7 @@ class Run:
                 raise
             warning = f"{error.what}; it is read again from {access.file} then"
         if warning:
-            self._note(warning)
+            self._introduce(warning)
 
     def _pace(self, stop: threading.Event) -> Pace | None:
         rate = self._options.max_bandwidth
@@ -277,6 +277,10 @@ class Run:
     def _say(self, line: str) -> None:
         if self._is_root:
             print(line, flush=True)
+
+    def _introduce(self, line: str) -> None:
+        if self._is_root:
+            print(f"[identity] {line}", file=sys.stderr, flush=True)
 
     def _note(self, line: str) -> None:
         if self._is_root:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from azcp_runtime.contract import ENV_SAS, ExitCode
+from azure.storage.blob import ContainerSasPermissions, generate_container_sas
 
 from tests.lab import faults
 from tests.lab.dataset import plain_data_set
@@ -17,10 +18,14 @@ from tests.lab.fault_account import FaultAccount
 from tests.lab.faults import FOREVER, Fault
 from tests.lab.mpi import distribute, started
 from tests.lab.stored_blobs import stored
+from tests.lab.trees import assert_same
+from tests.lab.upload import blob_url, upload
 from tests.lab.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from azcp_kit.azurite import Azurite
 
     from tests.lab.answers import Request
 
@@ -44,6 +49,16 @@ def account_of_two(ended: threading.Event) -> Iterator[FaultAccount]:
         yield account
 
 
+def signed(azurite: Azurite, container: str, seconds: float) -> str:
+    return generate_container_sas(
+        azurite.account,
+        container,
+        account_key=azurite.key,
+        permission=ContainerSasPermissions(read=True, list=True),
+        expiry=dt.datetime.now(dt.UTC) + dt.timedelta(seconds=seconds),
+    )
+
+
 def sas_until(seconds: float) -> str:
     end = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=seconds)
     return f"sv=2024-11-04&sr=c&sp=rl&se={end:%Y-%m-%dT%H:%M:%SZ}&sig=x"
@@ -57,7 +72,7 @@ def test_a_sas_whose_end_nobody_could_know_leaves_a_run_to_be_resumed_with_a_new
             wait_until(lambda: bool(list(dest.rglob("b*"))) or job.ended(), 60, "a file is whole")
             ended.set()
             outcome = job.wait().expect(ExitCode.RESUMABLE)
-        assert "the SAS ended; make a new SAS" in outcome.stderr
+        assert "the SAS expired or was withdrawn; make a new SAS" in outcome.stderr
         before = account.served_bytes()
         again = distribute(url, dest, "--compare=size", ranks=RANKS, nodes=RANKS, env={ENV_SAS: NEW})
         again.expect(ExitCode.DONE)
@@ -103,3 +118,20 @@ def test_when_a_sas_ends_is_told_at_the_start(dest: Path) -> None:
         outcome = distribute(account.url(), dest, env={ENV_SAS: sas_until(7200)}).expect(ExitCode.DONE)
     assert f"reads with the SAS of {ENV_SAS}, which expires at 20" in outcome.stderr
     assert "UTC, in 7" in outcome.stderr
+
+
+def test_azurite_ends_a_sas_in_the_middle_and_takes_the_next_one(
+    azurite: Azurite, container: str, dest: Path, tmp_path: Path
+) -> None:
+    data_set, file = plain_data_set(*[MIB] * 24), tmp_path / "sas"
+    upload(data_set, azurite, container, "")
+    url, options = blob_url(azurite.endpoint, container), [f"--sas-file={file}"]
+    file.write_text(signed(azurite, container, 10))
+    outcome = distribute(url, dest, *options, "--max-bandwidth=8Mbps").expect(ExitCode.RESUMABLE)
+    # Nobody knows whether the file will hold another one by then: a warning, no refusal.
+    assert f"it is read again from {file} then" in outcome.stderr
+    assert "the SAS expired at 20" in outcome.stderr
+    file.write_text(signed(azurite, container, 600))
+    again = distribute(url, dest, *options, "--compare=size").expect(ExitCode.DONE)
+    assert ", 0 skipped" not in again.stdout
+    assert_same(dest, data_set.manifest)

@@ -7,7 +7,7 @@ import time
 from email.utils import formatdate
 
 import pytest
-from azcp_runtime.azure.refusals import Asker, read_refusal, refusal, remedy_for
+from azcp_runtime.azure.refusals import Asker, Refusal, read_refusal, refusal, remedy_for
 from azcp_runtime.contract import ExitCode
 
 from tests.lab.answers import error_answer
@@ -64,3 +64,15 @@ def test_only_a_sas_at_its_end_leaves_a_run_to_be_resumed(asker: Asker, detail: 
     error = refusal("b", read_refusal(403, dict(answer.headers), answer.body.decode()), asker)
     assert error.exit_code == code
     assert "--compare size goes on" in str(error) or code != ExitCode.RESUMABLE
+
+
+def test_when_a_sas_ended_is_taken_from_the_account_where_the_sas_does_not_say() -> None:
+    detail = (
+        "Signature not valid in the specified time frame: Start [Mon, 01 Jun 2026 10:00:00 GMT] - "
+        "Expiry [Mon, 01 Jun 2026 11:00:00 GMT] - Current [Mon, 01 Jun 2026 11:00:05 GMT]"
+    )
+    refused = Refusal(403, "AuthenticationFailed", detail)
+    assert "the SAS expired at 2026-06-01 11:00:00 UTC" in str(refusal("b", refused, Asker("sas")))
+    withdrawn = Refusal(403, "AuthenticationFailed")
+    told_of_policy = str(refusal("b", withdrawn, Asker("sas", by_policy=True)))
+    assert "the SAS expired or was withdrawn" in told_of_policy

@@ -19,6 +19,7 @@ CARRY_ON: Final = "whole files are kept: the same command with --compare size go
 
 _CODE: Final = re.compile(r"<Code>([A-Za-z0-9]{1,80})</Code>")
 _DETAIL: Final = re.compile(r"<AuthenticationErrorDetail>(.{1,2000}?)</AuthenticationErrorDetail>", re.DOTALL)
+_EXPIRY: Final = re.compile(r"Expiry \[([A-Za-z0-9,: ]{1,40})\]")
 _FORBIDDEN: Final = 403
 _MUCH_SKEW_S: Final = 300.0
 
@@ -96,8 +97,12 @@ def error_code(headers: Mapping[str, str], body: str) -> str:
 
 def clock_of(headers: Mapping[str, str]) -> float | None:
     """The time of the server that answered."""
+    return _parsed(headers.get("Date", ""))
+
+
+def _parsed(date: str) -> float | None:
     try:
-        return parsedate_to_datetime(headers.get("Date", "")).timestamp()
+        return parsedate_to_datetime(date).timestamp()
     except (ValueError, TypeError, OverflowError):
         return None
 
@@ -119,8 +124,9 @@ def refusal(name: str, refused: Refusal, asker: Asker) -> AzcpError:
     now = time.time()
     what = f"{name}: HTTP {refused.status}{f' {refused.code}' if refused.code else ''}"
     if has_ended(refused, asker, now):
-        when = f" at {utc(asker.expires)}" if asker.expires is not None else ""
-        return CredentialEndedError(f"{what}: the SAS ended{when}", remedy=f"make a new SAS; {CARRY_ON}")
+        ended = _ended_at(refused, asker)
+        when = f"the SAS expired at {utc(ended)}" if ended is not None else "the SAS expired or was withdrawn"
+        return CredentialEndedError(f"{what}: {when}", remedy=f"make a new SAS; {CARRY_ON}")
     return DownloadError(what, remedy=remedy_for(refused, asker, now))
 
 
@@ -132,6 +138,12 @@ def has_ended(refused: Refusal, asker: Asker, now: float) -> bool:
         return True
     by_time = ("time frame", "access policy", "delegation key")
     return asker.by_policy or any(word in refused.detail.lower() for word in by_time)
+
+
+def _ended_at(refused: Refusal, asker: Asker) -> float | None:
+    """When a SAS ended: as it says itself, or as the account says of its policy."""
+    found = _EXPIRY.search(refused.detail)
+    return asker.expires or (_parsed(found[1]) if found else None)
 
 
 def _authentication(refused: Refusal, asker: Asker, now: float) -> str:
