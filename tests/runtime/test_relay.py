@@ -39,6 +39,8 @@ class Source:
 
     def another(self, refused: str, tenant: str = "") -> str:
         """The next one, if there is one."""
+        if self.fails:
+            raise ClientAuthenticationError("the identity is gone")
         self.refused.append(refused + tenant)
         if len(self.secrets) > 1:
             del self.secrets[0]
@@ -124,4 +126,6 @@ def test_why_there_is_no_other_is_told_to_every_thread() -> None:
     for _ in range(3):
         with pytest.raises(ClientAuthenticationError, match="the identity is gone"):
             cluster.ranks[1].current()
-    assert cluster.wishes[1] == 1
+        with pytest.raises(ClientAuthenticationError, match="the identity is gone"):
+            cluster.ranks[2].another("a")
+    assert (cluster.wishes[1], cluster.wishes[2]) == (1, 1)

@@ -106,7 +106,7 @@ class Keeper:
                 self._serve(wish)
             except AzureError as error:
                 if wish:
-                    self._deny(wish, str(error).strip().partition("\n")[0])
+                    self._deny(wish, str(error).strip().partition("\n")[0], has_failed=True)
 
     def _serve(self, wish: _Wish | None) -> None:
         if wish and wish.serial < self._serial:
@@ -122,10 +122,11 @@ class Keeper:
             news = {"serial": self._serial, "value": value, "left": None if math.isinf(left_s) else left_s}
             self._send(json.dumps(news).encode(), None)
         elif wish:
-            self._deny(wish, "there is no other than the one that was refused")
+            self._deny(wish, "there is no other than the one that was refused", has_failed=False)
 
-    def _deny(self, wish: _Wish, reason: str) -> None:
-        self._send(json.dumps({"serial": self._serial, "no": reason}).encode(), wish.rank)
+    def _deny(self, wish: _Wish, reason: str, *, has_failed: bool) -> None:
+        answer = {"serial": self._serial, "no": reason, "failed": has_failed}
+        self._send(json.dumps(answer).encode(), wish.rank)
 
 
 class Relayed:
@@ -144,6 +145,7 @@ class Relayed:
         self._serial = 0
         self._asked = False
         self._no = ""
+        self._has_failed = False
         self._vain_until = 0.0
         self._changed = threading.Condition()
 
@@ -153,7 +155,7 @@ class Relayed:
         with self._changed:
             self._asked = False
             if "no" in news:
-                self._no = news["no"]
+                self._no, self._has_failed = news["no"], news["failed"]
                 self._vain_until = time.monotonic() + _PAUSE_S
             elif news["serial"] > self._serial:
                 hide(news["value"])
@@ -174,10 +176,16 @@ class Relayed:
             return self._value
 
     def another(self, refused: str, tenant: str = "") -> str:
-        """Another secret than the refused one, or that again where rank 0 has no other."""
+        """Another secret than the refused one, or that again where there is no other.
+
+        Raises:
+            ClientAuthenticationError: rank 0 could not get one.
+        """
         with self._changed:
             if self._value == refused:
                 self._wish(self._serial, is_refused=True, tenant=tenant)
+            if self._value == refused and self._has_failed:
+                raise ClientAuthenticationError(self._no)
             return self._value
 
     def left_s(self) -> float:
