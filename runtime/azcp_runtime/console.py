@@ -1,4 +1,4 @@
-"""Standard output and error that outlive their readers.
+"""Standard output and error that outlive their readers, and that show no secret.
 
 A summary nobody reads any more, or a log whose disk is full, must not end a transfer.
 """
@@ -9,6 +9,8 @@ import io
 import os
 import sys
 from typing import TextIO
+
+from azcp_runtime.scrub import without_secrets
 
 
 class Tolerant(io.TextIOBase):
@@ -39,7 +41,7 @@ class Tolerant(io.TextIOBase):
         """All of it, as far as the caller is told."""
         if not self._is_lost:
             try:
-                self._target.write(text)
+                self._target.write(without_secrets(text))
             except OSError:  # a closed pipe, a full disk: there is nowhere left to say so
                 self._is_lost = True
         return len(text)

@@ -127,11 +127,17 @@ def _add_account(parser: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add(
         "--auth",
-        choices=("auto", "sas", "key", "identity", "anonymous"),
+        choices=("auto", "sas", "key", "identity", "workload", "managed", "cli", "anonymous"),
         default="auto",
-        help="which credential; auto takes a SAS, else a key, else an identity (https), else none",
+        help="which credential; auto takes a SAS, else a key, else an identity (https), else none; "
+        "identity is the one that is configured: workload, managed or cli (az login)",
     )
-    add("--sas-file", type=Path, metavar="FILE", help=f"a file with the SAS; or set {ENV_SAS}")
+    add(
+        "--sas-file",
+        type=Path,
+        metavar="FILE",
+        help=f"a file with the SAS, read again if refused; or set {ENV_SAS}",
+    )
     add("--concurrency", type=_count(_MOST_CONNECTIONS), metavar="N", help="connections per rank")
     add("--block-size", type=_size, metavar="SIZE", help="bytes of one range request, at most")
     add("--parallel-files", type=_count(1 << 20), metavar="N", help="files read at a time per rank")

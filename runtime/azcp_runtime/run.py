@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from azcp_runtime.contract import ENV_SIMULATE_NODES, UsageError, WriteError
+from azcp_runtime.contract import ENV_SIMULATE_NODES, PreflightError, UsageError, WriteError
 from azcp_runtime.disk.probe import prepare
 from azcp_runtime.engine.one_pass import Trouble
 from azcp_runtime.engine.pace import Pace
@@ -27,7 +27,7 @@ from azcp_runtime.source.location import BlobLocation, Location
 from azcp_runtime.source.reader import BlobReader, DirectoryReader, OriginReader
 from azcp_runtime.source.shardlist import filelist_text
 from azcp_runtime.stages.diff import Destination, diff_stage, plain_diff
-from azcp_runtime.stages.listing import Access, list_stage, source_of
+from azcp_runtime.stages.listing import Access, list_stage, secret_of, source_of
 from azcp_runtime.stages.one_pass import Pass, Work, bytes_by_rail, goals
 from azcp_runtime.stages.plan import check_same_options, downloaders, plan_lines, plan_stage
 from azcp_runtime.summary import (
@@ -84,6 +84,7 @@ class Run:
         if options.stage == "diff":
             return
         plan, budget = plan_stage(ranks, options, listing, diff)
+        self._check_lasts(access, listing, diff)
         totals, retries = self._pass(location, access, listing, diff, destination, plan, budget)
         self._verify(destination.path, listing)
         self._filelist(listing)
@@ -108,7 +109,7 @@ class Run:
 
     def _list(self, location: Location) -> tuple[Listing, Access]:
         began = time.monotonic()
-        listing, access = list_stage(self._ranks, self._options, location)
+        listing, access = list_stage(self._ranks, self._options, location, self._introduce)
         seconds = time.monotonic() - began
         self._stages["list"] = {"files": len(listing), "bytes": listing.total_bytes, "seconds": seconds}
         self._say(list_line(len(listing), listing.total_bytes, seconds))
@@ -152,6 +153,23 @@ class Run:
         self._report_pass(plan, diff, listing, totals)
         return totals, dict(zip(RETRY_CLASSES, counts, strict=False))
 
+    def _check_lasts(self, access: Access, listing: Listing, diff: Diff) -> None:
+        """Refuse a SAS that ends before the run can, or warn of it where it can be replaced meanwhile."""
+        if not self._is_root or access.expires is None:
+            return
+        from azcp_runtime.azure.sas import check_lasts
+
+        wanted = sum(size for size, where in zip(listing.sizes, diff.origin, strict=True) if where == AZURE)
+        rate, nodes = self._options.max_bandwidth, self._ranks.seat.nodes
+        try:
+            warning = check_lasts(access.expires, time.time(), wanted, nodes, rate)
+        except PreflightError as error:
+            if not access.file:
+                raise
+            warning = f"{error.what}; it is read again from {access.file} then"
+        if warning:
+            self._introduce(warning)
+
     def _pace(self, stop: threading.Event) -> Pace | None:
         rate = self._options.max_bandwidth
         return Pace(rate / downloaders(self._options, self._ranks.seat), stop) if rate else None
@@ -178,13 +196,14 @@ class Run:
         if not isinstance(location, BlobLocation):
             return DirectoryReader(location.path), lambda: [0] * len(RETRY_CLASSES)
         from azcp_runtime.azure.body import BodyReader
-        from azcp_runtime.azure.credential import Secret
+        from azcp_runtime.azure.relay import hold
         from azcp_runtime.azure.retry import Retries, RetryLimits
 
         retries = Retries()
         limits = RetryLimits(self._options.max_retries, self._options.retry_time)
-        secret = Secret(access.kind, access.value)
-        return BodyReader(location, secret, limits, retries, stop), retries.counts
+        secret, seat = secret_of(access), self._ranks.seat
+        holder = hold(secret, access.value, access.left, seat, self._ranks.notes)
+        return BodyReader(location, secret, limits, retries, stop, holder), retries.counts
 
     def _verify(self, dest: Path, listing: Listing) -> None:
         if not self._options.verify:
@@ -258,6 +277,10 @@ class Run:
     def _say(self, line: str) -> None:
         if self._is_root:
             print(line, flush=True)
+
+    def _introduce(self, line: str) -> None:
+        if self._is_root:
+            print(f"[identity] {line}", file=sys.stderr, flush=True)
 
     def _note(self, line: str) -> None:
         if self._is_root:

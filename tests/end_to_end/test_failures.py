@@ -87,7 +87,7 @@ def test_a_signature_that_expires_halfway_ends_the_run_and_whole_files_stay(dest
     with FaultAccount(stored(data_set), [expired]) as account:
         env = {ENV_SAS: "sv=2024-11-04&sr=c&sp=rl&sig=c2VjcmV0"}
         outcome = distribute(account.url(), dest, "--concurrency=1", env=env)
-    expect_failure(outcome, ExitCode.DOWNLOAD, "expired")
+    expect_failure(outcome, ExitCode.RESUMABLE, "expired")
     assert wrong_files(dest, data_set.manifest) == []
 
 

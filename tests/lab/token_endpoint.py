@@ -1,4 +1,8 @@
-"""A managed identity of the tests' own: an endpoint that hands out bearer tokens and counts them."""
+"""Identities of the tests' own: endpoints that hand out bearer tokens and count them.
+
+One server is App Service's managed identity, a machine's metadata service, and, with a certificate,
+the authority that trades the assertion of a workload identity.
+"""
 
 from __future__ import annotations
 
@@ -9,35 +13,55 @@ import time
 from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import parse_qs, urlsplit
 
+from tests.lab.certificate import server_context
 from tests.lab.faults import Fault, unauthorized
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
     from tests.lab.answers import Request
     from tests.lab.faults import Condition
 
 LOOPBACK: Final = "127.0.0.1"
 HEADER: Final = "a secret of the endpoint"
 RESOURCE: Final = "https://storage.azure.com"
+CLIENT: Final = "11111111-1111-4111-8111-111111111111"
+TENANT: Final = "22222222-2222-4222-8222-222222222222"
+METADATA_PATH: Final = "/metadata/identity/oauth2/token"
 
 
 class TokenEndpoint:
-    """App Service's managed identity, plain http as there, for the length of a with block.
+    """Plain http, or https with a certificate, for the length of a with block.
 
     Args:
         life_s: how long each token is valid, in whole seconds.
         delay_s: how long each answer takes, so that requests meet if they can.
+        first: statuses of the metadata service's first answers, before it has a token.
+        certificate: for https.
     """
 
-    def __init__(self, life_s: int = 3600, delay_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        life_s: int = 3600,
+        delay_s: float = 0.0,
+        first: Sequence[int] = (),
+        certificate: Path | None = None,
+    ) -> None:
         self.life_s = life_s
         self.delay_s = delay_s
         self.refuses = False
+        self.assertions: list[str] = []
+        self._first = list(first)
         self._lock = threading.Lock()
         self._ends: dict[str, float] = {}
         self._revoked: set[str] = set()
         self._asking = self._most_asking = self._requests = 0
         self._released = threading.Event()
         self._server = _Server(self)
+        if certificate:
+            context = server_context(certificate)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
 
     def __enter__(self) -> Self:
@@ -53,8 +77,26 @@ class TokenEndpoint:
     @property
     def env(self) -> dict[str, str]:
         """Environment under which azure-identity asks here."""
-        address = f"http://{LOOPBACK}:{self._server.server_address[1]}/token"
-        return {"IDENTITY_ENDPOINT": address, "IDENTITY_HEADER": HEADER}
+        return {"IDENTITY_ENDPOINT": f"http://{self.authority}/token", "IDENTITY_HEADER": HEADER}
+
+    @property
+    def authority(self) -> str:
+        """Host and port."""
+        return f"{LOOPBACK}:{self._server.server_address[1]}"
+
+    @property
+    def metadata_env(self) -> dict[str, str]:
+        """Environment under which it is the machine's metadata service."""
+        return {"AZURE_POD_IDENTITY_AUTHORITY_HOST": f"http://{self.authority}"}
+
+    def workload_env(self, token_file: Path) -> dict[str, str]:
+        """Environment of a pod with workload identity, whose authority it is."""
+        return {
+            "AZURE_AUTHORITY_HOST": f"https://{self.authority}",
+            "AZURE_TENANT_ID": TENANT,
+            "AZURE_CLIENT_ID": CLIENT,
+            "AZURE_FEDERATED_TOKEN_FILE": str(token_file),
+        }
 
     @property
     def requests(self) -> int:
@@ -83,8 +125,40 @@ class TokenEndpoint:
         """A fault for the account: 401 to whoever bears no valid token."""
         return Fault(unauthorized(), lambda request: when(request) and not self.accepts(request), times)
 
-    def answer(self, query: dict[str, list[str]], header: str) -> tuple[int, dict[str, str]]:
-        """Status and JSON of one request."""
+    def answer(self, query: Mapping[str, list[str]], header: str) -> tuple[int, dict[str, str]]:
+        """Status and JSON of one request as App Service gets it."""
+        self._meet()
+        with self._lock:
+            if self.refuses or header != HEADER or query.get("resource") != [RESOURCE]:
+                return 400, {"statusCode": "400", "message": "no such identity"}
+            token, ends = self._new()
+            return 200, {"access_token": token, "expires_on": str(ends), "token_type": "Bearer"}
+
+    def metadata(self, query: Mapping[str, list[str]], header: str) -> tuple[int, dict[str, str]]:
+        """Status and JSON of one request to the metadata service."""
+        self._meet()
+        with self._lock:
+            if header != "true" or query.get("resource") != [RESOURCE]:
+                return 400, {"error": "invalid_request", "error_description": "Required header missing"}
+            if self._first:
+                return self._first.pop(0), {"error": "busy"}
+            if self.refuses or query.get("client_id", [CLIENT]) != [CLIENT]:
+                return 400, {"error": "invalid_request", "error_description": "Identity not found"}
+            token, _ = self._new()
+            life = str(self.life_s)
+            return 200, {"access_token": token, "expires_in": life, "resource": RESOURCE}
+
+    def exchange(self, form: Mapping[str, list[str]]) -> tuple[int, dict[str, str]]:
+        """Status and JSON of one request to the authority."""
+        self._meet()
+        with self._lock:
+            self.assertions += form.get("client_assertion", [])
+            if self.refuses or form.get("client_id") != [CLIENT]:
+                return 401, {"error": "invalid_client", "error_description": "AADSTS700024: assertion"}
+            token, _ = self._new()
+            return 200, {"access_token": token, "expires_in": str(self.life_s), "token_type": "Bearer"}
+
+    def _meet(self) -> None:
         with self._lock:
             self._requests += 1
             self._asking += 1
@@ -92,11 +166,11 @@ class TokenEndpoint:
         self._released.wait(self.delay_s)
         with self._lock:
             self._asking -= 1
-            if self.refuses or header != HEADER or query.get("resource") != [RESOURCE]:
-                return 400, {"statusCode": "400", "message": "no such identity"}
-            token, ends = f"token-{len(self._ends)}", int(time.time()) + self.life_s
-            self._ends[token] = ends
-            return 200, {"access_token": token, "expires_on": str(ends), "token_type": "Bearer"}
+
+    def _new(self) -> tuple[str, int]:
+        token, ends = f"token-{len(self._ends)}", int(time.time()) + self.life_s
+        self._ends[token] = ends
+        return token, ends
 
 
 class _Server(http.server.ThreadingHTTPServer):
@@ -115,8 +189,17 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         """The endpoint counts by itself."""
 
     def do_GET(self) -> None:
-        header = self.headers.get("X-IDENTITY-HEADER", "")
-        status, content = self.server.endpoint.answer(parse_qs(urlsplit(self.path).query), header)
+        url, endpoint = urlsplit(self.path), self.server.endpoint
+        if url.path == METADATA_PATH:
+            self._send(*endpoint.metadata(parse_qs(url.query), self.headers.get("Metadata", "")))
+        else:
+            self._send(*endpoint.answer(parse_qs(url.query), self.headers.get("X-IDENTITY-HEADER", "")))
+
+    def do_POST(self) -> None:
+        form = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+        self._send(*self.server.endpoint.exchange(parse_qs(form)))
+
+    def _send(self, status: int, content: dict[str, str]) -> None:
         body = json.dumps(content).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from azcp_runtime.scrub import scrub
+from azcp_runtime import console
+from azcp_runtime.scrub import hide, scrub, without_secrets
 
 KEY = "Zm9vYmFyYmF6cXV4cXV1eA=="
 
@@ -28,3 +29,15 @@ def test_signatures_keys_and_tokens_are_cut_out_and_the_rest_stays(text: str) ->
 def test_values_of_the_environment_are_cut_out_wherever_they_stand() -> None:
     assert scrub(f"key {KEY!r} refused", {"AZURE_STORAGE_KEY": KEY}) == "key '***' refused"
     assert "sv" not in scrub("at /c?sv=1&sp=rl", {"AZCP_SAS": "sv=1&sp=rl"})
+
+
+def test_a_value_that_was_hidden_is_cut_out_of_every_stream(capsys: pytest.CaptureFixture[str]) -> None:
+    hide("opaque-token/1+2")
+    console.install()
+    print("it was opaque-token/1+2 or opaque-token%2F1%2B2")
+    assert capsys.readouterr().out == "it was *** or ***\n"
+
+
+def test_a_short_value_is_not_hidden() -> None:
+    hide("rl")
+    assert without_secrets("a world of rl") == "a world of rl"

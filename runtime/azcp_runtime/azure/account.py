@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any, Final
@@ -12,8 +13,8 @@ from typing import Any, Final
 from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError
 from azure.storage.blob import BlobProperties, ContainerClient
 
-from azcp_runtime.azure.credential import Secret, sdk_credential
-from azcp_runtime.azure.refusals import remedy_for
+from azcp_runtime.azure.credential import Secret, asker_of, sdk_credential
+from azcp_runtime.azure.refusals import Asker, Refusal, clock_of, remedy_for
 from azcp_runtime.azure.retry import ListRetryPolicy, RetryLimits
 from azcp_runtime.contract import ENV_ACCOUNT_KEY, ENV_SAS, ListError
 from azcp_runtime.source.listing import MD5_BYTES, Entry
@@ -54,7 +55,7 @@ def list_account(location: BlobLocation, secret: Secret, limits: RetryLimits) ->
                     raise ListError(f"the listing of {location} goes round in a circle")
                 before = marker
     except AzureError as error:
-        raise _list_error(location, error) from None
+        raise _list_error(location, asker_of(location, secret), error) from None
     except _NO_LISTING as error:
         raise ListError(
             f"{location} answered with something that is no listing ({type(error).__name__})",
@@ -91,7 +92,7 @@ def pinned(
         try:
             yield from threads.map(ask, entries)
         except AzureError as error:
-            raise _list_error(location, error) from None
+            raise _list_error(location, asker_of(location, secret), error) from None
 
 
 def _asked(location: BlobLocation, container: ContainerClient, entry: Entry) -> Entry:
@@ -135,13 +136,13 @@ def _entry(properties: BlobProperties, prefix: str) -> Entry:
     )
 
 
-def _list_error(location: BlobLocation, error: AzureError) -> ListError:
+def _list_error(location: BlobLocation, asker: Asker, error: AzureError) -> ListError:
     if isinstance(error, HttpResponseError) and error.status_code:
         code = _text(getattr(error, "error_code", ""))
         remedy = (
             "the container does not exist"
             if code == "ContainerNotFound"
-            else remedy_for(error.status_code, code)
+            else remedy_for(_refusal(error, error.status_code, code), asker, time.time())
         )
         return ListError(f"cannot list {location}: HTTP {error.status_code} {code}".rstrip(), remedy=remedy)
     first_line = str(error).strip().partition("\n")[0]
@@ -149,6 +150,13 @@ def _list_error(location: BlobLocation, error: AzureError) -> ListError:
     if isinstance(error, ClientAuthenticationError):
         remedy = f"set {ENV_SAS} or {ENV_ACCOUNT_KEY}, sign in with az login, or use --auth anonymous"
     return ListError(f"cannot list {location}: {type(error).__name__}: {first_line}", remedy=remedy)
+
+
+def _refusal(error: HttpResponseError, status: int, code: str) -> Refusal:
+    more = getattr(error, "additional_info", None) or {}
+    detail = str(more.get("AuthenticationErrorDetail", ""))
+    headers: Mapping[str, str] = getattr(error.response, "headers", {})
+    return Refusal(status, code, detail, clock_of(headers))
 
 
 def _text(code: object) -> str:

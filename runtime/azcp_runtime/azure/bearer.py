@@ -15,6 +15,10 @@ from azure.core.pipeline import PipelineRequest, PipelineResponse
 from azure.core.pipeline.policies import HTTPPolicy
 from azure.core.rest import HttpRequest
 
+from azcp_runtime.azure.holder import Holder
+from azcp_runtime.contract import DownloadError
+from azcp_runtime.scrub import hide
+
 STORAGE_SCOPE: Final = "https://storage.azure.com/.default"
 """What tokens are asked for, whatever a challenge names: the same in all clouds."""
 
@@ -109,6 +113,24 @@ class SharedToken:
                 self._held = _Held(info, _renew_at(info, now), vain_until=now + _PAUSE_S)
             return info
 
+    def current(self) -> str:
+        """The token; raises AzureError."""
+        return self.get_token_info().token
+
+    def another(self, refused: str, tenant: str = "") -> str:
+        """Another token than the refused one, or that again where there is no other; raises AzureError."""
+        return self.replaced(refused, {"tenant_id": tenant} if tenant else {}).token
+
+    def left_s(self) -> float:
+        """For how many seconds the token is valid."""
+        held = self._held
+        return held.info.expires_on - time.time() if held else 0.0
+
+    def renew_in_s(self) -> float:
+        """In how many seconds it is time for the next one."""
+        held = self._held
+        return held.renew_at - time.time() if held else 0.0
+
     def _current(self) -> AccessTokenInfo:
         held, now = self._held, time.time()
         if held and now < held.renew_at:
@@ -148,27 +170,28 @@ class SharedToken:
         if tenant := options.get("tenant_id"):
             self._options = {"tenant_id": tenant}
         self._failed = None
+        hide(info.token)
         self._held = _Held(info, _renew_at(info, time.time()))
         return info
 
 
 class BearerPolicy(HTTPPolicy[HttpRequest, Any]):
-    """Puts the shared token into each request; after a 401 the request goes out once more."""
+    """Puts the held token into each request; after a 401 the request goes out once more."""
 
-    def __init__(self, shared: SharedToken) -> None:
+    def __init__(self, holder: Holder) -> None:
         super().__init__()
-        self._shared = shared
+        self._holder = holder
 
     def send(self, request: PipelineRequest[HttpRequest]) -> PipelineResponse[HttpRequest, Any]:
         """The next policy's response."""
         if not request.http_request.url.lower().startswith("https:"):
-            raise ClientAuthenticationError("a token is sent over https only")
-        token = self._shared.get_token_info(STORAGE_SCOPE).token
+            raise DownloadError("a token is sent over https only")
+        token = self._holder.current()
         response = self._sent(request, token)
         if response.http_response.status_code != _UNAUTHORIZED:
             return response
         tenant = challenged_tenant(response.http_response.headers.get("WWW-Authenticate", ""))
-        another = self._shared.replaced(token, {"tenant_id": tenant} if tenant else {}).token
+        another = self._holder.another(token, tenant)
         return response if another == token else self._sent(request, another)
 
     def _sent(self, request: PipelineRequest[HttpRequest], token: str) -> PipelineResponse[HttpRequest, Any]:

@@ -28,11 +28,12 @@ from azure.core.rest import HttpRequest
 from azure.core.utils import case_insensitive_dict
 
 from azcp_runtime import __version__
-from azcp_runtime.azure.credential import SAS, Secret, auth_policy
-from azcp_runtime.azure.refusals import refusal
+from azcp_runtime.azure.credential import Secret, asker_of, auth_policy
+from azcp_runtime.azure.holder import Holder
+from azcp_runtime.azure.refusals import CARRY_ON, read_refusal, refusal
 from azcp_runtime.azure.retry import BodyRetryPolicy, Retries, RetryLimits
 from azcp_runtime.azure.wire import Head, Wire, WireError, tls_context
-from azcp_runtime.contract import DownloadError
+from azcp_runtime.contract import CredentialEndedError, DownloadError
 from azcp_runtime.source.listing import Entry
 from azcp_runtime.source.location import BlobLocation
 from azcp_runtime.source.names import shown
@@ -74,6 +75,7 @@ class BodyReader:
         limits: when to give up.
         retries: where retries are counted.
         stop: set when the run is over.
+        holder: who renews the secret; None for this process itself.
 
     Attributes:
         arrived_bytes: bytes of bodies so far, whole ranges or not.
@@ -86,11 +88,11 @@ class BodyReader:
         limits: RetryLimits,
         retries: Retries,
         stop: threading.Event,
+        holder: Holder | None = None,
     ) -> None:
         self._base = f"{location.account_url}/{quote(location.container)}/{quote(location.prefix, safe='~/')}"
-        self._query = f"?{secret.value}" if secret.kind == SAS else ""
-        self._identity = secret.kind
-        auth = auth_policy(secret, location.account)
+        self._asker = asker_of(location, secret)
+        auth = auth_policy(secret, location.account, holder)
         policies = [
             UserAgentPolicy(f"azcp-distribute/{__version__}"),
             BodyRetryPolicy(limits, retries, stop),
@@ -115,17 +117,22 @@ class BodyReader:
 
         Raises:
             DownloadError: the blob changed, is gone or refused, or the retries are used up.
+            CredentialEndedError: there is no token, or the SAS has ended, and nothing replaces it.
         """
         sink = Sink(blob, offset, into)
-        request = HttpRequest("GET", f"{self._base}{quote(blob.name, safe='~/')}{self._query}")
+        request = HttpRequest("GET", f"{self._base}{quote(blob.name, safe='~/')}")
         try:
             response = self._pipeline.run(request, sink=sink).http_response
         except ClientAuthenticationError as error:
-            raise DownloadError(f"no token for {self._identity}: {_first_line(error)}") from None
+            raise CredentialEndedError(
+                f"no token for {self._asker.kind} any more: {_first_line(error)}",
+                remedy=f"check the identity; {CARRY_ON}",
+            ) from None
         except AzureError as error:
             raise DownloadError(f"cannot read {_where(sink)}: {_first_line(error)}") from None
         if sink.filled < len(into):
-            raise refusal(shown(blob.name), response.status_code, response.headers, response.text())
+            refused = read_refusal(response.status_code, response.headers, response.text())
+            raise refusal(shown(blob.name), refused, self._asker)
 
 
 class _RangePolicy(SansIOHTTPPolicy[HttpRequest, Any]):

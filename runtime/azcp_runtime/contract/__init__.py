@@ -96,6 +96,12 @@ class InterruptedRunError(AzcpError):
     exit_code = ExitCode.RESUMABLE
 
 
+class CredentialEndedError(AzcpError):
+    """The right to read ended in the middle; with a new one the same command goes on."""
+
+    exit_code = ExitCode.RESUMABLE
+
+
 STATE_DIR: Final = ".azcp"
 """Folder of the runtime's own in a destination; never part of a data set."""
 
@@ -107,6 +113,12 @@ ENV_SAS: Final = "AZCP_SAS"
 
 ENV_ACCOUNT_KEY: Final = "AZURE_STORAGE_KEY"
 """The account's shared key, base64; the name that the az command line uses."""
+
+ENV_CONNECTION_STRING: Final = "AZURE_STORAGE_CONNECTION_STRING"
+"""The account's connection string, with AccountKey or SharedAccessSignature."""
+
+ENV_FILE_SUFFIX: Final = "_FILE"
+"""After one of the three names above: a file that holds the value, such as a mounted Secret's."""
 
 ENV_PROGRESS: Final = "AZCP_PROGRESS"
 """live, lines or none: overrides what standard error being a terminal decides."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from azcp_runtime.contract import BroadcastError
 from azcp_runtime.mpi.backoff import LONGEST_NAP_S
+from azcp_runtime.mpi.notes import Notes
 from azcp_runtime.mpi.ranks import PeerFailedError, Seat
 
 if TYPE_CHECKING:
@@ -36,9 +37,13 @@ class Pulse:
         communicator: a duplicate of the world's, for nothing else.
         seat: this rank.
         patience_s: after so many seconds without a sign of life a rank is given up.
+        notes: what else travels between rank 0 and the others.
     """
 
-    def __init__(self, mpi: ModuleType, communicator: Comm, seat: Seat, patience_s: float) -> None:
+    def __init__(
+        self, mpi: ModuleType, communicator: Comm, seat: Seat, patience_s: float, notes: Notes
+    ) -> None:
+        self._notes = notes
         self._mpi = mpi
         self._communicator = communicator
         self._seat = seat
@@ -57,6 +62,7 @@ class Pulse:
         Raises:
             PeerFailedError: on rank 0, when another rank has failed.
         """
+        self._notes.turn()
         if self._seat.rank != 0:
             self._give_sign()
             return

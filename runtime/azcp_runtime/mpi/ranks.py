@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NoReturn, Protocol
 
@@ -77,12 +77,26 @@ class Fabric(Protocol):
         """On rank 0 the ranks (of the world) that give no sign of life any more; elsewhere none."""
 
 
+class Correspondence(Protocol):
+    """Small messages between rank 0 and the others, sent by any thread, in the order of sending."""
+
+    def send(self, message: bytes, to: int | None) -> None:
+        """Have it sent to a rank, or to all others."""
+
+    def listen(self, deliver: Callable[[bytes, int], None]) -> None:
+        """Hand what comes to this function of (message, rank), which must be quick."""
+
+
 class Ranks(Protocol):
     """What the ranks of a world do together. All must make the same calls in the same order."""
 
     @property
     def seat(self) -> Seat:
         """This rank's place."""
+
+    @property
+    def notes(self) -> Correspondence:
+        """Messages beside the stages."""
 
     def share(self, data: bytes | None) -> bytes:
         """Rank 0's data on every rank."""

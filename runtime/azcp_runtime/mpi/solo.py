@@ -6,12 +6,12 @@ import os
 import socket
 import sys
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NoReturn
 
 from azcp_runtime.engine.slots import Slot
 from azcp_runtime.mpi.launch import is_first
-from azcp_runtime.mpi.ranks import Fabric, Seat
+from azcp_runtime.mpi.ranks import Correspondence, Fabric, Seat
 
 
 class Solo:
@@ -25,6 +25,11 @@ class Solo:
     def seat(self) -> Seat:
         """Rank 0 of 1."""
         return self._seat
+
+    @property
+    def notes(self) -> Correspondence:
+        """Nobody to write to."""
+        return _NoNotes()
 
     def share(self, data: bytes | None) -> bytes:
         """The data itself."""
@@ -57,6 +62,16 @@ class Solo:
         if self._is_first:
             print(line, file=sys.stderr, flush=True)
         os._exit(code)
+
+
+class _NoNotes:
+    """The messages of a rank that is alone."""
+
+    def send(self, message: bytes, to: int | None) -> None:
+        """Nobody reads it."""
+
+    def listen(self, deliver: Callable[[bytes, int], None]) -> None:
+        """Nothing ever comes."""
 
 
 class _NoFabric:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal, NoReturn
 from azcp_runtime.contract import ENV_SIMULATE_NODES, PreflightError, UsageError
 from azcp_runtime.mpi.backoff import Backoff
 from azcp_runtime.mpi.lanes import LARGEST_CALL_BYTES, Lanes, mpi_error
+from azcp_runtime.mpi.notes import Notes
 from azcp_runtime.mpi.pulse import Pulse
 from azcp_runtime.mpi.ranks import Fabric, Seat
 
@@ -60,12 +61,18 @@ class World:
             raise
         self._rail = self._world.Split(self._seat.rail, self._seat.node)
         self._node = self._world.Split(self._seat.node, self._seat.rail)
-        self._pulse = Pulse(mpi, self._world.Dup(), self._seat, patience_s)
+        self._notes = Notes(mpi, self._world.Dup(), self._seat)
+        self._pulse = Pulse(mpi, self._world.Dup(), self._seat, patience_s, self._notes)
 
     @property
     def seat(self) -> Seat:
         """This rank's place."""
         return self._seat
+
+    @property
+    def notes(self) -> Notes:
+        """Messages of threads between rank 0 and the others."""
+        return self._notes
 
     def share(self, data: bytes | None) -> bytes:
         """Rank 0's data on every rank.
@@ -127,6 +134,7 @@ class World:
 
     def leave(self) -> None:
         """Meet the other ranks and finalize MPI, which spins while it waits for them."""
+        self._notes.close()
         self.barrier()
         self.hear()
         for number in (signal.SIGTERM, signal.SIGINT):  # the run is complete; nothing is left to stop

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from azcp_runtime.contract import ListError, UsageError
 from azcp_runtime.mpi.ranks import Ranks
@@ -18,6 +18,9 @@ from azcp_runtime.source.location import BlobLocation, DirectoryLocation, Locati
 from azcp_runtime.source.names import refuse_unsafe, shown
 from azcp_runtime.source.shardlist import read_below
 
+if TYPE_CHECKING:
+    from azcp_runtime.azure.credential import Secret
+
 _SHOWN: Final = 20
 _HEAR_EVERY: Final = 1000
 
@@ -27,29 +30,50 @@ class Access:
     """How to reach the source: kind and value of the secret, empty for a directory.
 
     It goes from rank 0 to the others in memory only.
+
+    Attributes:
+        kind: sas, key, identity or anonymous.
+        value: the SAS, key or token.
+        which: the identity that was named.
+        file: the file that holds the SAS and may hold another later.
+        left: for how many seconds the value is valid; None for one that is used until it is refused.
+        expires: when a SAS ends by its own words.
     """
 
     kind: str
     value: str
+    which: str = ""
+    file: str = ""
+    left: float | None = None
+    expires: float | None = None
 
     def __repr__(self) -> str:
         """Without the value."""
         return f"Access({self.kind})"
 
 
-def list_stage(ranks: Ranks, options: Options, location: Location) -> tuple[Listing, Access]:
+def list_stage(
+    ranks: Ranks, options: Options, location: Location, note: Callable[[str], None]
+) -> tuple[Listing, Access]:
     """The listing, the same on every rank.
+
+    Args:
+        ranks: the world.
+        options: the command line.
+        location: SOURCE.
+        note: says a line on standard error.
 
     Raises:
         ListError: on rank 0, when the source cannot be listed or holds names no file can have.
     """
     if ranks.seat.rank != 0:
-        kind, value = json.loads(ranks.share(None))
-        return decode_listing(ranks.share(None)), Access(kind, value)
-    access = _find_access(options, location)
+        shared = json.loads(ranks.share(None))
+        return decode_listing(ranks.share(None)), Access(**shared)
+    access = _find_access(options, location, note)
     entries = _heard(ranks, _entries(options, location, access))
     listing = _checked(make_listing(entries), skip_archived=options.skip_archived)
-    ranks.share(json.dumps([access.kind, access.value]).encode())
+    access = _renewed(access)
+    ranks.share(json.dumps(asdict(access)).encode())
     ranks.share(listing.encoded())
     return listing, access
 
@@ -82,22 +106,43 @@ def _check_directory(path: Path, options: Options, *, is_lister: bool) -> None:
         raise UsageError(f"SOURCE {path} lies inside DEST {options.dest}", remedy="choose another DEST")
 
 
-def _find_access(options: Options, location: Location) -> Access:
+def _find_access(options: Options, location: Location, note: Callable[[str], None]) -> Access:
     if isinstance(location, DirectoryLocation):
         return Access("", "")
     from azcp_runtime.azure.credential import environment, find_secret
+    from azcp_runtime.azure.introduction import introduce
 
     secret = find_secret(location, options.auth, options.sas_file, environment())
-    return Access(secret.kind, secret.value)
+    expires = introduce(secret, location, environment(), note, lists=not options.shardlist)
+    file = str(secret.file) if secret.file else ""
+    return Access(secret.kind, secret.value, secret.which, file, expires=expires)
+
+
+def _renewed(access: Access) -> Access:
+    """With the token of this moment: the listing may have outlived the first one."""
+    if access.kind != "identity":
+        return access
+    from azcp_runtime.azure.credential import shared_token
+
+    token = shared_token(access.which)
+    return replace(access, value=token.current(), left=token.left_s())
+
+
+def secret_of(access: Access) -> Secret:
+    """The secret of a Blob location."""
+    from azcp_runtime.azure.credential import Secret
+
+    # A token is no secret of its own: who holds it has it renewed.
+    value = "" if access.kind == "identity" else access.value
+    return Secret(access.kind, value, file=Path(access.file) if access.file else None, which=access.which)
 
 
 def _entries(options: Options, location: Location, access: Access) -> Iterable[Entry]:
     if isinstance(location, BlobLocation):
         from azcp_runtime.azure.account import list_account, pinned
-        from azcp_runtime.azure.credential import Secret
         from azcp_runtime.azure.retry import RetryLimits
 
-        secret = Secret(access.kind, access.value)
+        secret = secret_of(access)
         limits = RetryLimits(options.max_retries, options.retry_time)
         if options.shardlist:
             return pinned(location, secret, limits, read_below(options.shardlist, location.prefix))

@@ -1,0 +1,78 @@
+"""Refusals by the account, told apart with their remedies."""
+
+from __future__ import annotations
+
+import re
+import time
+from email.utils import formatdate
+
+import pytest
+from azcp_runtime.azure.refusals import Asker, Refusal, read_refusal, refusal, remedy_for
+from azcp_runtime.contract import ExitCode
+
+from tests.lab.answers import error_answer
+
+
+def told(code: str, kind: str, detail: str = "", *, status: int = 403, skew_s: float = 0.0) -> str:
+    answer = error_answer(status, code, "Scripted.", detail)
+    headers = dict(answer.headers) | {"Date": formatdate(time.time() + skew_s, usegmt=True)}
+    asker = Asker(kind, "https://127.0.0.1/a")
+    return remedy_for(read_refusal(status, headers, answer.body.decode()), asker, time.time())
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "detail", "remedy"),
+    [
+        ("AuthorizationPermissionMismatch", "identity", "", "Storage Blob Data Reader"),
+        ("AuthorizationPermissionMismatch", "sas", "", "sp=rl"),
+        ("AuthorizationFailure", "identity", "", "127.0.0.1 is 127.0.0.1 here, a private address"),
+        ("AuthorizationFailure", "sas", "", "the scope of the SAS"),
+        ("AuthorizationSourceIPMismatch", "sas", "", "sip="),
+        ("KeyBasedAuthenticationNotPermitted", "key", "", "use an identity"),
+        ("AuthenticationFailed", "sas", "Signature not valid in the specified time frame: Start", "expired"),
+        ("AuthenticationFailed", "key", "The MAC signature did not match. String to sign", "rotated key"),
+        ("AuthenticationFailed", "key", "Request date header too old: 'Mon'", "set it by NTP"),
+        ("AuthenticationFailed", "sas", "Access policy fields can be associated with", "(si=)"),
+        ("AuthenticationFailed", "sas", "", "se= and this clock"),
+        ("SomethingNew", "sas", "", "access is denied"),
+    ],
+)
+def test_each_refusal_has_its_own_remedy(code: str, kind: str, detail: str, remedy: str) -> None:
+    assert remedy in told(code, kind, detail)
+
+
+def test_clocks_that_differ_are_the_reason() -> None:
+    behind = told("AuthenticationFailed", "sas", skew_s=1200)
+    assert re.fullmatch(r"this clock is 1(199|200) s behind the account's; set it by NTP", behind)
+    assert "ahead of the account's" in told("InvalidAuthenticationInfo", "identity", status=401, skew_s=-900)
+    assert "NTP" not in told("AuthorizationPermissionMismatch", "identity", skew_s=1200)
+
+
+@pytest.mark.parametrize(
+    ("asker", "detail", "code"),
+    [
+        (Asker("sas", expires=1.0), "", ExitCode.RESUMABLE),
+        (Asker("sas"), "Signature not valid in the specified time frame", ExitCode.RESUMABLE),
+        (Asker("sas", by_policy=True), "", ExitCode.RESUMABLE),
+        (Asker("sas"), "Signature did not match", ExitCode.DOWNLOAD),
+        (Asker("sas", expires=9e9), "", ExitCode.DOWNLOAD),
+        (Asker("key", expires=1.0), "", ExitCode.DOWNLOAD),
+    ],
+)
+def test_only_a_sas_at_its_end_leaves_a_run_to_be_resumed(asker: Asker, detail: str, code: ExitCode) -> None:
+    answer = error_answer(403, "AuthenticationFailed", "Scripted.", detail)
+    error = refusal("b", read_refusal(403, dict(answer.headers), answer.body.decode()), asker)
+    assert error.exit_code == code
+    assert "--compare size goes on" in str(error) or code != ExitCode.RESUMABLE
+
+
+def test_when_a_sas_ended_is_taken_from_the_account_where_the_sas_does_not_say() -> None:
+    detail = (
+        "Signature not valid in the specified time frame: Start [Mon, 01 Jun 2026 10:00:00 GMT] - "
+        "Expiry [Mon, 01 Jun 2026 11:00:00 GMT] - Current [Mon, 01 Jun 2026 11:00:05 GMT]"
+    )
+    refused = Refusal(403, "AuthenticationFailed", detail)
+    assert "the SAS expired at 2026-06-01 11:00:00 UTC" in str(refusal("b", refused, Asker("sas")))
+    withdrawn = Refusal(403, "AuthenticationFailed")
+    told_of_policy = str(refusal("b", withdrawn, Asker("sas", by_policy=True)))
+    assert "the SAS expired or was withdrawn" in told_of_policy
