@@ -38,6 +38,7 @@ _RANK: Final = (
     *("PMIX_NAMESPACE", "PMIX_RANK", "PMIX_SERVER_", "PMIX_SYSTEM_TMPDIR", "PMIX_HOSTNAME", "PMIX_VERSION"),
     *("PMIX_SECURITY_MODE", "PMIX_PTL_MODULE", "PMIX_BFROP_BUFFER_TYPE", "PMIX_GDS_MODULE", "PMIX_DSTORE_"),
     *("PMI_RANK", "PMI_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_"),
+    *("SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"),
 )
 """What makes a process a rank of the launcher that started it: kept, so that the world's size is checked."""
 
