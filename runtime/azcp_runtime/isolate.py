@@ -53,6 +53,12 @@ Slurm names munge first, which not every build can prove itself with. And where 
 its memory, a rank of version 3 was seen to leave MPI_Init before the others were ready for its messages.
 """
 
+ENV_TCP_EXCLUDE: Final = "OMPI_MCA_btl_tcp_if_exclude"
+BRIDGES: Final = "127.0.0.1/8,docker0,podman0,virbr0,lxcbr0,nerdctl0"
+"""Bridges of a node's container engines have the same address on every node: who connects through them hangs.
+They are left out here and not in the file of settings, where a rank that names its interface would
+find them: Open MPI does not take both."""
+
 _HANDED: Final = ("AZCP_", "AZURE_", "IDENTITY_", "IMDS_", "MSI_")
 """How the names begin that the launcher's node hands to every rank."""
 
@@ -128,6 +134,8 @@ def mpi_environment(
         # The remote-shell launcher wants to know one, and adds shell text for any but this. It is not run.
         "SHELL": "/bin/bash",
     }
+    if f"{ENV_RESTORED}OMPI_MCA_btl_tcp_if_include" not in env:
+        own[ENV_TCP_EXCLUDE] = BRIDGES
     if uid == 0:
         own |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     return {"HOME": str(state)} | scrubbed(env, is_rank=is_rank) | own | restored(env)

@@ -17,7 +17,7 @@ from typing import Final
 
 from azcp_runtime.contract import ExitCode, PreflightError
 from azcp_runtime.contract.image import ENV_RESTORED, OPENMPI
-from azcp_runtime.isolate import mpi_environment
+from azcp_runtime.isolate import ENV_TCP_EXCLUDE, mpi_environment
 from azcp_runtime.launch.hosts import check_own_name
 from azcp_runtime.launch.peers import Loss
 from azcp_runtime.ssh.state import state_dir
@@ -60,7 +60,7 @@ def run_mpirun(
         PreflightError: mpirun cannot be started here.
     """
     check_own_name(os.uname().nodename)
-    clean = _on_loopback(env) | mpi_environment(env, state_dir(env), os.geteuid())
+    clean = mpi_environment(env, state_dir(env), os.geteuid()) | _on_loopback(env)
     # Without --noprefix mpirun wraps its daemon's command in shell text that not every base could run.
     argv = [MPIRUN, "--noprefix", *arguments]
     sys.stdout.flush()
@@ -83,7 +83,7 @@ def _on_loopback(env: Mapping[str, str]) -> dict[str, str]:
     """Without any other interface loopback is the network, and our settings must not exclude it."""
     if {name for _, name in socket.if_nameindex()} - {"lo"}:
         return {}
-    names = ("OMPI_MCA_oob_tcp_if_exclude", "OMPI_MCA_btl_tcp_if_exclude")
+    names = ("OMPI_MCA_oob_tcp_if_exclude", ENV_TCP_EXCLUDE)
     return {name: "docker0" for name in names if f"{ENV_RESTORED}{name}" not in env}
 
 

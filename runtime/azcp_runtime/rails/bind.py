@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, MutableMapping
 
-from azcp_runtime.rails.choose import Binding, choose, settings
+from azcp_runtime.isolate import ENV_TCP_EXCLUDE
+from azcp_runtime.rails.choose import ENV_TCP_INCLUDE, Binding, choose, settings
 from azcp_runtime.rails.facts import NodeFacts, read_facts
 from azcp_runtime.rails.place import local_place
 from azcp_runtime.rails.wish import RailWish, wish_of
@@ -29,13 +30,14 @@ def bind_rank(
     wish, place = wish_of(said, env), local_place(env)
     if place is None:
         return Binding(0, trouble="the launcher does not say which of its ranks is which")
-    facts = read()
-    binding = choose(facts, wish, place.rail, place.rails)
+    binding = choose(read(), wish, place.rail, place.rails)
     if not binding.trouble:
-        for name, value in settings(binding, env, sorted(facts.interfaces)).items():
+        for name, value in settings(binding).items():
             # What the user has set for the runtime is what he wants, unless he names the devices.
             if wish.devices or name not in env:
                 env[name] = value
+            if name == ENV_TCP_INCLUDE:  # Open MPI refuses both, and takes a name left out for a prefix
+                env.pop(ENV_TCP_EXCLUDE, None)
         if binding.cpus:
             os.sched_setaffinity(0, binding.cpus)
     return binding

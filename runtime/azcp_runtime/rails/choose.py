@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from azcp_runtime.rails.facts import NodeFacts, Outlet
 from azcp_runtime.rails.topology import written_cpus
 from azcp_runtime.rails.wish import NONE, RailWish
 
-_FEWEST_CPUS_PER_RANK = 2
+ENV_TCP_INCLUDE: Final = "OMPI_MCA_btl_tcp_if_include"
+_FEWEST_CPUS_PER_RANK: Final = 2
 """One for MPI's progress, one for TLS and writes."""
 
 
@@ -106,27 +108,14 @@ def _gid_index(wish: RailWish, outlet: Outlet | None) -> int | None:
     return outlet.gid_index if wish.gid_index is None else wish.gid_index
 
 
-def settings(binding: Binding, env: Mapping[str, str], interfaces: Sequence[str]) -> dict[str, str]:
-    """What MPI must find in the environment before it starts.
-
-    Args:
-        binding: of the rank.
-        env: what it has already.
-        interfaces: of this node.
-    """
+def settings(binding: Binding) -> Mapping[str, str]:
+    """What MPI must find in the environment before it starts."""
     outlet = binding.outlet
     if outlet is None:
         return {}
     found = {"UCX_NET_DEVICES": outlet.name}
     if binding.gid_index is not None:
         found["UCX_IB_GID_INDEX"] = str(binding.gid_index)
-    if outlet.is_interface:
-        found |= _tcp_settings(outlet.name, env, interfaces)
+    if outlet.is_interface:  # for Open MPI's own TCP
+        found[ENV_TCP_INCLUDE] = outlet.name
     return found
-
-
-def _tcp_settings(name: str, env: Mapping[str, str], interfaces: Sequence[str]) -> dict[str, str]:
-    """The same for Open MPI's own TCP, which refuses to be told both what to take and what to leave out."""
-    if "OMPI_MCA_btl_tcp_if_include" in env:
-        return {"OMPI_MCA_btl_tcp_if_include": name}
-    return {"OMPI_MCA_btl_tcp_if_exclude": ",".join(other for other in interfaces if other != name)}

@@ -130,7 +130,7 @@ def _check(seat: Seat, nodes: Mapping[int, Sequence[Row]]) -> None:
         what = "; ".join(f"{_named(hosts)}: {text}" for text, hosts in troubles.items())
         raise PreflightError(
             f"{seat.rails} rails per node are not to be had: {what}",
-            remedy="ask for fewer with --rails, name what there is with --rail-devices, or leave the node out",
+            remedy="ask for fewer with --rails, name devices with --rail-devices, or leave the node out",
         )
     without = [seat.hosts[node] for node, rows in nodes.items() if not rows[0].device]
     if without and len(without) < len(nodes):
