@@ -127,8 +127,8 @@ def _table(size_bytes: int, one: list[_Pass], two: list[_Pass]) -> Table:
             ("share of the first link with two", f"{min(shares):.1%} to {max(shares):.1%}", ""),
         ),
         (
-            f"median of {len(one)}: {_seconds(one)} against {_seconds(two)} s; every byte compared afterwards",
-            f"bounds are of payload, {payload_share():.1%} of a rate; the account sends {_EGRESS_BPS / 1e9:g} Gb/s",
+            f"median of {len(one)}: {_seconds(one)} against {_seconds(two)} s; every byte compared",
+            f"payload is {payload_share():.1%} of a rate; the account sends {_EGRESS_BPS / 1e9:g} Gb/s",
             "each rank is bound to its link by --rails and --rail-devices; Open MPI's ob1 over TCP",
         ),
     )

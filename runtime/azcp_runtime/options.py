@@ -10,14 +10,13 @@ from typing import Final, NoReturn, TypeVar
 
 from azcp_runtime import __version__
 from azcp_runtime.contract import ENV_SAS, UsageError
+from azcp_runtime.contract.options import AUTO, Rails
 from azcp_runtime.contract.units import parse_rate, parse_size
 from azcp_runtime.rails.wish import (
-    AUTO,
     ENV_CPUS,
     ENV_DEVICES,
     ENV_GID_INDEX,
     GidIndex,
-    Rails,
     RailWish,
     parse_devices,
     parse_gid_index,
@@ -119,7 +118,7 @@ def _contradictions(options: Options) -> Sequence[str]:
             "--no-broadcast is for one rank, --rails says more",
         ),
         (
-            options.rails is None and options.rail_wish != RailWish(),
+            options.rails is None and options.rail_wish != RailWish() and not options.no_broadcast,
             "--rail-devices, --rail-cpus and --rail-gid-index need --rails",
         ),
         *((True, f"--rails: {text}") for text in _rail_problems(options)),

@@ -47,6 +47,7 @@ def run_mpirun(
     lost: Future[Loss] | None = None,
     *,
     reads_stdin: bool = True,
+    output: int | None = None,
 ) -> int:
     """The exit code of mpirun, or 75 where a signal to us has stopped it.
 
@@ -55,6 +56,7 @@ def run_mpirun(
         env: any; it is scrubbed.
         lost: a node whose loss ends mpirun, if it does not end by itself.
         reads_stdin: whether rank 0 may read ours.
+        output: descriptor of a file that takes what the ranks write to standard output; None leaves it ours.
 
     Raises:
         PreflightError: mpirun cannot be started here.
@@ -66,7 +68,7 @@ def run_mpirun(
     sys.stdout.flush()
     sys.stderr.flush()
     try:
-        return _run(argv, clean, lost, reads_stdin)
+        return _run(argv, clean, lost, None if reads_stdin else subprocess.DEVNULL, output)
     except OSError as error:
         raise PreflightError(
             f"{MPIRUN} cannot be started: {error.strerror}",
@@ -87,7 +89,13 @@ def _on_loopback(env: Mapping[str, str]) -> dict[str, str]:
     return {name: "docker0" for name in names if f"{ENV_RESTORED}{name}" not in env}
 
 
-def _run(argv: Sequence[str], env: Mapping[str, str], lost: Future[Loss] | None, reads_stdin: bool) -> int:
+def _run(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    lost: Future[Loss] | None,
+    stdin: int | None,
+    stdout: int | None,
+) -> int:
     stopped: list[int] = []
     child: subprocess.Popen[bytes] | None = None
 
@@ -103,7 +111,8 @@ def _run(argv: Sequence[str], env: Mapping[str, str], lost: Future[Loss] | None,
         child = subprocess.Popen(  # noqa: S603 - our own mpirun, an argument list
             argv,
             env=dict(env),
-            stdin=None if reads_stdin else subprocess.DEVNULL,
+            stdin=stdin,
+            stdout=stdout,
             process_group=0,
             preexec_fn=_end_with_parent,  # noqa: PLW1509 - it takes no lock, whatever our threads hold
         )

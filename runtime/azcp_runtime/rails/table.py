@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from azcp_runtime.contract import PreflightError, UsageError
+from azcp_runtime.contract.options import AUTO, Rails
 from azcp_runtime.mpi.ranks import Ranks, Seat
 from azcp_runtime.rails.choose import Binding
 from azcp_runtime.rails.topology import written_cpus
-from azcp_runtime.rails.wish import AUTO, Rails
 
 _NAMED: Final = 4
 _HEAD: Final = ("rail", "device", "link", "NUMA", "CPUs", "GID")

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from azcp_runtime.contract import UsageError
+from azcp_runtime.contract.options import AUTO, MOST_RAILS, Rails
 from azcp_runtime.rails.topology import parse_cpus
 
-AUTO: Final = "auto"
 NONE: Final = "none"
-MOST_RAILS: Final = 64
 ENV_DEVICES: Final = "AZCP_RAIL_DEVICES"
 ENV_CPUS: Final = "AZCP_RAIL_CPUS"
 ENV_GID_INDEX: Final = "AZCP_RAIL_GID_INDEX"
 _LARGEST_GID_INDEX: Final = 255
 
-Rails = int | Literal["auto"]
 GidIndex = int | Literal["none"]
 
 
