@@ -7,12 +7,13 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from azcp_runtime.machine import allowed_cpus
-from azcp_runtime.rails.devices import Devices, read_devices
+from azcp_runtime.rails.devices import Device, Devices, Port, read_devices
 from azcp_runtime.rails.topology import read_numa_cpus, read_numa_node
 
-ETHERNET = "Ethernet"
+_ETHERNET: Final = "Ethernet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +58,7 @@ class NodeFacts:
         for device in self.devices.devices:
             ports = [port for port in device.ports if port.name in usable]
             if ports and not device.refusal:
-                link = f"{ports[0].link_layer} {ports[0].rate}" if ports[0].rate else ports[0].link_layer
-                if ports[0].link_layer == ETHERNET:
-                    link = link.replace(ETHERNET, "RoCE", 1)
-                found.append(Outlet(ports[0].name, link, device.numa_node, ports[0].ipv4_index))
+                found.append(_outlet(device, ports[0]))
         return sorted(found, key=lambda outlet: _numbered(outlet.name))
 
     def front_numa_node(self) -> int:
@@ -72,8 +70,7 @@ class NodeFacts:
         for device in self.devices.devices:
             for port in device.ports:
                 if name in (port.name, device.name):
-                    link = f"{port.link_layer} {port.rate}".strip()
-                    return Outlet(port.name, link, device.numa_node, port.ipv4_index)
+                    return _outlet(device, port)
         if name in self.interfaces:
             return Outlet(name, "network interface", self.interfaces[name], is_interface=True)
         return None
@@ -94,6 +91,12 @@ def read_facts(sys_root: Path = Path("/sys"), dev_root: Path = Path("/dev")) -> 
         read_numa_cpus(sys_root),
         allowed_cpus(),
     )
+
+
+def _outlet(device: Device, port: Port) -> Outlet:
+    is_roce = port.link_layer == _ETHERNET
+    link = f"{'RoCE' if is_roce else port.link_layer} {port.rate}".strip()
+    return Outlet(port.name, link, device.numa_node, port.ipv4_index if is_roce else None)
 
 
 def _numbered(name: str) -> list[tuple[bool, int, str]]:
