@@ -1,4 +1,4 @@
-"""A cluster in network namespaces of its own: account, launcher, and nodes with a front and a fabric link."""
+"""A cluster in network namespaces: account, launcher, and nodes with a front link and some of the fabric."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import subprocess
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -21,9 +22,11 @@ FRONT: Final = "front"
 FABRIC: Final = "fabric"
 
 _FRONT_NET: Final = "10.77.0"
-_FABRIC_NET: Final = "10.78.0"
+_FABRIC_NET: Final = "10.78"
 _ACCOUNT_HOST: Final = 250
 _LAUNCHER_HOST: Final = 251
+_GATEWAY_HOST: Final = 252
+_LAST_RESORT: Final = "1000"
 _END_DEADLINE_S: Final = 10.0
 _POLL_S: Final = 0.05
 _ETHERNET_HEADER_BYTES: Final = 14
@@ -45,14 +48,20 @@ class Cluster:
     account_address: str = f"{_FRONT_NET}.{_ACCOUNT_HOST}"
 
 
+def fabric_name(rail: int) -> str:
+    """The interface of a node's rail; of the first one also where there are several."""
+    return FABRIC if rail == 0 else f"{FABRIC}{rail + 1}"
+
+
 @contextmanager
-def shaped_cluster(nodes: int, egress_bps: int, fabric_bps: int) -> Iterator[Cluster]:
+def shaped_cluster(nodes: int, egress_bps: int, fabric_bps: int, rails: int = 1) -> Iterator[Cluster]:
     """A cluster for the length of the block; afterwards none of its processes and namespaces are left.
 
     Args:
         nodes: how many nodes.
         egress_bps: bits per second that the account sends in total.
-        fabric_bps: bits per second that each node sends, and receives, over the fabric.
+        fabric_bps: bits per second that each link of a node sends, and receives, over the fabric.
+        rails: links of each node to the fabric, each in a network of its own.
     """
     tag = f"b{os.getpid()}"
     cluster = Cluster(f"{tag}a", f"{tag}l", tuple(f"{tag}n{i}" for i in range(nodes)))
@@ -60,15 +69,18 @@ def shaped_cluster(nodes: int, egress_bps: int, fabric_bps: int) -> Iterator[Clu
     namespaces = (switch, cluster.account, cluster.launcher, *cluster.nodes)
     try:
         _make_namespaces(namespaces)
-        _make_bridges(switch)
+        _make_bridges(switch, (FRONT, *map(fabric_name, range(rails))))
         _plug(switch, cluster.account, FRONT, f"{cluster.account_address}/24")
         _shape(cluster.account, FRONT, egress_bps)
-        _plug(switch, cluster.launcher, FABRIC, f"{_FABRIC_NET}.{_LAUNCHER_HOST}/24")
+        _plug(switch, cluster.launcher, FABRIC, f"{_FABRIC_NET}.0.{_LAUNCHER_HOST}/24")
         for index, node in enumerate(cluster.nodes):
             _plug(switch, node, FRONT, f"{_FRONT_NET}.{index + 1}/24")
-            port = _plug(switch, node, FABRIC, f"{_FABRIC_NET}.{index + 1}/24")
-            _shape(node, FABRIC, fabric_bps)
-            _shape(switch, port, fabric_bps)
+            for rail in range(rails):
+                name = fabric_name(rail)
+                port = _plug(switch, node, name, f"{_FABRIC_NET}.{rail}.{index + 1}/24")
+                _shape(node, name, fabric_bps)
+                _shape(switch, port, fabric_bps)
+        _connect_fabrics(switch, cluster.nodes, rails)
         yield cluster
     finally:
         for namespace in namespaces:
@@ -112,15 +124,28 @@ def _make_namespaces(namespaces: Sequence[str]) -> None:
         _ip("-n", namespace, "link", "set", "lo", "up")
 
 
-def _make_bridges(switch: str) -> None:
-    for bridge in (FRONT, FABRIC):
+def _make_bridges(switch: str, bridges: Sequence[str]) -> None:
+    for bridge in bridges:
         _ip("-n", switch, "link", "add", bridge, "mtu", str(MTU_BYTES), "type", "bridge")
         _ip("-n", switch, "link", "set", bridge, "up")
 
 
+def _connect_fabrics(switch: str, nodes: Sequence[str], rails: int) -> None:
+    """Routes between the networks of the rails: MPI asks for one before it takes two ranks for neighbours."""
+    for rail in range(rails if rails > 1 else 0):
+        gateway = f"{_FABRIC_NET}.{rail}.{_GATEWAY_HOST}"
+        _ip("-n", switch, "addr", "add", f"{gateway}/24", "dev", fabric_name(rail))
+        for node, other in product(nodes, set(range(rails)) - {rail}):
+            route = [f"{_FABRIC_NET}.{other}.0/24", "via", gateway, "dev", fabric_name(rail)]
+            _ip("-n", node, "route", "add", *route, "metric", _LAST_RESORT)
+    if rails > 1:
+        forward = ["sysctl", "-qw", "net.ipv4.ip_forward=1"]
+        subprocess.run(["ip", "netns", "exec", switch, *forward], check=True, capture_output=True)
+
+
 def _plug(switch: str, namespace: str, network: str, address: str) -> str:
     """Connect a namespace to a bridge; the name of the port on the switch's side."""
-    port = f"{network[:2]}{namespace[-4:]}"
+    port = f"{network[:2]}{network[-1]}{namespace[-8:]}"
     link = ["-n", namespace, "link", "add", network, "mtu", str(MTU_BYTES), "type", "veth"]
     _ip(*link, "peer", "name", port, "mtu", str(MTU_BYTES), "netns", switch)
     _ip("-n", switch, "link", "set", port, "master", network, "up")

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from types import FrameType
 from typing import NoReturn
 
@@ -15,6 +15,7 @@ from azcp_runtime.contract import AzcpError, ExitCode, InterruptedRunError
 from azcp_runtime.mpi.launch import check_world_size, is_first, launched_by_mpi
 from azcp_runtime.mpi.ranks import PeerFailedError, Ranks
 from azcp_runtime.options import Options, parse_options
+from azcp_runtime.rails.choose import Binding
 from azcp_runtime.scrub import scrub
 
 
@@ -30,14 +31,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             _tell_pmix(env)
         if options.stage == "pmix":
             return ExitCode.DONE
-        ranks = _join(options, env)
+        ranks, rail = _join(options, env)
     except AzcpError as error:
         if is_first(env):
             print(scrub(f"azcp-distribute: {error}", env), file=sys.stderr)
         return error.exit_code
     try:
         check_world_size(ranks.seat.size, options.expect_ranks, env, alone=options.no_broadcast)
-        _run(options, ranks, env)
+        _run(options, ranks, env, rail)
         ranks.leave()
     except AzcpError as error:
         _end(ranks, str(error), error.exit_code)
@@ -48,10 +49,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     return ExitCode.DONE
 
 
-def _run(options: Options, ranks: Ranks, env: Mapping[str, str]) -> None:
+def _run(options: Options, ranks: Ranks, env: Mapping[str, str], rail: Binding | None) -> None:
     from azcp_runtime.run import Run
 
-    Run(options, ranks, env).distribute()
+    Run(options, ranks, env, rail).distribute()
 
 
 def _tell_pmix(env: Mapping[str, str]) -> None:
@@ -60,14 +61,17 @@ def _tell_pmix(env: Mapping[str, str]) -> None:
     print(pmix_line(env, mpi_folder(env, sys.prefix)), file=sys.stderr, flush=True)
 
 
-def _join(options: Options, env: Mapping[str, str]) -> Ranks:
+def _join(options: Options, env: MutableMapping[str, str]) -> tuple[Ranks, Binding | None]:
+    """The world, and what this rank was bound to before it came up."""
     if options.no_broadcast or not launched_by_mpi(env):
         from azcp_runtime.mpi.solo import Solo
 
-        return Solo(env)
+        return Solo(env), None
     from azcp_runtime.mpi.world import World
+    from azcp_runtime.rails.bind import bind_rank
 
-    return World(env, options.stall_timeout)
+    rail = None if options.rails is None else bind_rank(options.rail_wish, env)
+    return World(env, options.stall_timeout), rail
 
 
 def _end(ranks: Ranks, reason: str, code: int) -> NoReturn:

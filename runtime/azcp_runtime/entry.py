@@ -123,6 +123,18 @@ def rank() -> NoReturn:
     _end("azcp-rank", main)
 
 
+def rails() -> NoReturn:
+    """azcp-rails, what this node has for them."""
+
+    def main() -> int:
+        from azcp_runtime.rails.survey import main
+
+        _scrub()
+        return main()
+
+    _end("azcp-rails", main)
+
+
 def tether() -> NoReturn:
     """azcp-tether, the leader's line to a member."""
 

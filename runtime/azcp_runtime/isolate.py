@@ -38,6 +38,7 @@ _RANK: Final = (
     *("PMIX_NAMESPACE", "PMIX_RANK", "PMIX_SERVER_", "PMIX_SYSTEM_TMPDIR", "PMIX_HOSTNAME", "PMIX_VERSION"),
     *("PMIX_SECURITY_MODE", "PMIX_PTL_MODULE", "PMIX_BFROP_BUFFER_TYPE", "PMIX_GDS_MODULE", "PMIX_DSTORE_"),
     *("PMI_RANK", "PMI_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_"),
+    *("SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"),
 )
 """What makes a process a rank of the launcher that started it: kept, so that the world's size is checked."""
 
@@ -51,6 +52,12 @@ _PLAIN: Final = {"PMIX_SECURITY_MODE": "native", "PMIX_GDS_MODULE": "hash"}
 Slurm names munge first, which not every build can prove itself with. And where a server of version 4 shares
 its memory, a rank of version 3 was seen to leave MPI_Init before the others were ready for its messages.
 """
+
+ENV_TCP_EXCLUDE: Final = "OMPI_MCA_btl_tcp_if_exclude"
+BRIDGES: Final = "127.0.0.1/8,docker0,podman0,virbr0,lxcbr0,nerdctl0"
+"""Bridges of a node's container engines have the same address on every node: who connects through them hangs.
+They are left out here and not in the file of settings, where a rank that names its interface would
+find them: Open MPI does not take both."""
 
 _HANDED: Final = ("AZCP_", "AZURE_", "IDENTITY_", "IMDS_", "MSI_")
 """How the names begin that the launcher's node hands to every rank."""
@@ -127,6 +134,8 @@ def mpi_environment(
         # The remote-shell launcher wants to know one, and adds shell text for any but this. It is not run.
         "SHELL": "/bin/bash",
     }
+    if f"{ENV_RESTORED}OMPI_MCA_btl_tcp_if_include" not in env:
+        own[ENV_TCP_EXCLUDE] = BRIDGES
     if uid == 0:
         own |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     return {"HOME": str(state)} | scrubbed(env, is_rank=is_rank) | own | restored(env)

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 _CGROUPS: Final = Path("/sys/fs/cgroup")
 
 
+@cache
+def allowed_cpus() -> frozenset[int]:
+    """CPUs that this process was allowed when it first asked: a rank then keeps to some of them."""
+    return frozenset(os.sched_getaffinity(0))
+
+
 def cpus() -> int:
-    """CPUs that this process may run on."""
-    return len(os.sched_getaffinity(0))
+    """How many CPUs the ranks of this node may run on, together."""
+    return len(allowed_cpus())
 
 
 def available_memory(membership: str | None = None, root: Path = _CGROUPS) -> int:

@@ -6,14 +6,27 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final, NoReturn, TypeVar
 
 from azcp_runtime import __version__
 from azcp_runtime.contract import ENV_SAS, UsageError
+from azcp_runtime.contract.options import AUTO, Rails
 from azcp_runtime.contract.units import parse_rate, parse_size
+from azcp_runtime.rails.wish import (
+    ENV_CPUS,
+    ENV_DEVICES,
+    ENV_GID_INDEX,
+    GidIndex,
+    RailWish,
+    parse_devices,
+    parse_gid_index,
+    parse_rail_cpus,
+    parse_rails,
+)
 
 DEFAULT_MEMORY_BYTES: Final = 4 << 30
 LARGEST_CHUNK_BYTES: Final = 8 << 30
+_Value = TypeVar("_Value")
 _MOST_CONNECTIONS: Final = 300
 """azcopy's own bound; more connections than that to one account only queue."""
 
@@ -53,6 +66,15 @@ class Options:
     report: Path | None
     no_broadcast: bool
     stall_timeout: float
+    rails: Rails | None
+    rail_devices: tuple[str, ...] | None
+    rail_cpus: tuple[tuple[int, ...], ...] | None
+    rail_gid_index: GidIndex | None
+
+    @property
+    def rail_wish(self) -> RailWish:
+        """What is said of rails beside their number."""
+        return RailWish(self.rail_devices, self.rail_cpus, self.rail_gid_index)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -91,8 +113,21 @@ def _contradictions(options: Options) -> Sequence[str]:
             options.no_broadcast and (options.expect_ranks or 1) != 1,
             "--no-broadcast is for one rank, --expect-ranks says more",
         ),
+        (
+            options.no_broadcast and options.rails not in (None, AUTO, 1),
+            "--no-broadcast is for one rank, --rails says more",
+        ),
+        (
+            options.rails is None and options.rail_wish != RailWish() and not options.no_broadcast,
+            "--rail-devices, --rail-cpus and --rail-gid-index need --rails",
+        ),
+        *((True, f"--rails: {text}") for text in _rail_problems(options)),
     )
     return [text for broken, text in rules if broken]
+
+
+def _rail_problems(options: Options) -> Sequence[str]:
+    return options.rail_wish.problems(options.rails) if isinstance(options.rails, int) else ()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -107,6 +142,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_what(parser)
     _add_account(parser)
     _add_engine(parser)
+    _add_rails(parser)
     _add_run(parser)
     return parser
 
@@ -165,6 +201,30 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
     add("--no-broadcast", action="store_true", help="one node alone; no MPI needed")
 
 
+def _add_rails(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("rails: several ranks per node, each bound to an HCA and its CPUs")
+    add = group.add_argument
+    add("--rails", type=_checked(parse_rails), metavar="auto|N", help="ranks per node; auto is one per HCA")
+    add(
+        "--rail-devices",
+        type=_checked(parse_devices),
+        metavar="A,B",
+        help=f"HCA ports or network interfaces, one per rail; or set {ENV_DEVICES}; default: active ports",
+    )
+    add(
+        "--rail-cpus",
+        type=_checked(parse_rail_cpus),
+        metavar="L/L",
+        help=f"CPUs of each rail, 0-23/24-47, or none; or set {ENV_CPUS}; default: the NUMA node of its HCA",
+    )
+    add(
+        "--rail-gid-index",
+        type=_checked(parse_gid_index),
+        metavar="N",
+        help=f"entry of the GID table, or none; or set {ENV_GID_INDEX}; default: RoCE v2 of an IPv4 address",
+    )
+
+
 def _add_run(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("the run")
     add = group.add_argument
@@ -197,8 +257,8 @@ def _count(most: int, *, least: int = 1) -> Callable[[str], int]:
     return parse
 
 
-def _checked(parse: Callable[[str], int]) -> Callable[[str], int | None]:
-    def checked(text: str) -> int | None:
+def _checked(parse: Callable[[str], _Value]) -> Callable[[str], _Value]:
+    def checked(text: str) -> _Value:
         try:
             return parse(text)
         except ValueError as error:
@@ -221,5 +281,5 @@ def _size_or_found(text: str) -> int | None:
     return parse_size(text) or None  # azcp-cluster: 0 stands for "not given"
 
 
-_size = _checked(_size_or_found)  # type: ignore[arg-type]  # None is what "not given" is
+_size = _checked(_size_or_found)
 _rate = _checked(parse_rate)

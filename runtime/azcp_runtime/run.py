@@ -21,6 +21,8 @@ from azcp_runtime.plan.budget import Budget
 from azcp_runtime.plan.chunks import Plan
 from azcp_runtime.plan.presence import AZURE, Diff
 from azcp_runtime.progress import choose_display
+from azcp_runtime.rails.choose import Binding
+from azcp_runtime.rails.table import share_rails
 from azcp_runtime.report import write_report
 from azcp_runtime.source.listing import Listing
 from azcp_runtime.source.location import BlobLocation, Location
@@ -52,12 +54,16 @@ class Run:
         options: the command line.
         ranks: the world.
         env: the environment.
+        rail: what this rank was bound to; None where it was not asked for, or there is one rank.
     """
 
-    def __init__(self, options: Options, ranks: Ranks, env: Mapping[str, str]) -> None:
+    def __init__(
+        self, options: Options, ranks: Ranks, env: Mapping[str, str], rail: Binding | None = None
+    ) -> None:
         self._options = options
         self._ranks = ranks
         self._env = env
+        self._rail = rail
         self._is_root = ranks.seat.rank == 0
         self._began = time.monotonic()
         self._stages: dict[str, dict[str, float]] = {}
@@ -72,6 +78,7 @@ class Run:
         if options.stage == "init":
             return
         check_same_options(ranks, options)
+        self._share_rails()
         self._check_early()
         location = source_of(options, is_lister=self._is_root)
         listing, access = self._list(location)
@@ -89,6 +96,14 @@ class Run:
         self._verify(destination.path, listing)
         self._filelist(listing)
         self._finish(location, totals, retries)
+
+    def _share_rails(self) -> None:
+        wanted = self._options.rails
+        if wanted is None or self._options.no_broadcast:
+            return
+        rail = self._rail or Binding(0)
+        for line in share_rails(self._ranks, wanted, rail, self._env):
+            print(f"[rails] {line}", file=sys.stderr, flush=True)
 
     def _check_early(self) -> None:
         """What would fail only at the end of the run, or after the listing."""

@@ -67,7 +67,7 @@ def with_lines(*lines: str) -> str:
 
 def test_a_small_job_has_defaults_for_the_rest() -> None:
     job = parse_job(SMALL)
-    assert (job.name, job.nodes, job.security, job.rails) == ("llama", 4, Security.PRIVILEGED, 1)
+    assert (job.name, job.nodes, job.security, job.rails) == ("llama", 4, Security.PRIVILEGED, None)
     assert (job.storage.kind, job.command.form) == (StorageKind.HOST_PATH, Form.PLAIN)
     assert (job.distribute.memory_bytes, job.limits.wait_s, job.limits.retries) == (4 << 30, 600, 0)
     assert job.is_root
@@ -104,7 +104,12 @@ def test_ten_errors_are_told_in_one_answer_each_with_its_line() -> None:
         ("user = true", "is true or false, not a whole number"),
         ('queue = "Team A"', "is no Kubernetes name"),
         ('sku = "Standard_ND96isr_H100_v4"', "is no VM size that is known here"),
-        ("rails = 2", "2 ranks per node cannot be launched"),
+        ("rails = 0", "0 is not from 1 to 64"),
+        ('rails = "all"', 'is neither "auto" nor a whole number'),
+        ('rails = "auto"', "what memory that takes is not known"),
+        ('sku = "nd96isr_h100_v5"\nrails = 9', "9 are more than the 8 HCAs of Standard_ND96isr"),
+        ('distribute = { options = ["--rail-devices", "a,b"] }', "their number is not said"),
+        ('distribute = { options = ["--rails=2"] }', "--rails is set from rails"),
         ('labels = { "bad key" = "x" }', "the name is no label"),
         ('labels = { team = "a b" }', "is no label"),
         ('labels = { "app.kubernetes.io/instance" = "x" }', "is set by azcp-kit itself"),

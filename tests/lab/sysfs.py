@@ -48,6 +48,10 @@ class FakeNode:
                 self.sys_root / "drivers" / "hv_netvsc",
             )
 
+    def add_cpus(self, numa_node: int, cpus: str) -> None:
+        """A NUMA node with these CPUs."""
+        _write(self.sys_root / "devices" / "system" / "node" / f"node{numa_node}" / "cpulist", cpus)
+
 
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from azcp_runtime.doctor.check import Check, Status
-from azcp_runtime.doctor.devices import read_devices
 from azcp_runtime.doctor.fabric_ports import check_devices, check_gids, check_named_devices
+from azcp_runtime.rails.devices import read_devices
 
 from tests.lab.sysfs import A_GID, NO_GID, FakeNode
 

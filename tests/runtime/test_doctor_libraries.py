@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from azcp_runtime.doctor.check import Status
-from azcp_runtime.doctor.devices import Device, Devices, Port
 from azcp_runtime.doctor.libraries import (
     Stack,
     UcxAnswer,
@@ -21,6 +20,7 @@ from azcp_runtime.doctor.libraries import (
 )
 from azcp_runtime.doctor.providers import check_providers
 from azcp_runtime.doctor.transport import check_transport, mapped_libmpi, pml_name
+from azcp_runtime.rails.devices import Device, Devices, Port
 
 CONTEXT = """#
 # UCP context

@@ -1,10 +1,10 @@
-"""The options of azcp-distribute by name: what the toolkit may write on its command line."""
+"""The options of azcp-distribute by name, and what --rails takes: what the toolkit may write."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal
 
 DISTRIBUTE_OPTIONS: Final[Mapping[str, bool]] = MappingProxyType(
     {
@@ -28,6 +28,10 @@ DISTRIBUTE_OPTIONS: Final[Mapping[str, bool]] = MappingProxyType(
         "--no-broadcast": False,
         "--no-progress": False,
         "--parallel-files": True,
+        "--rail-cpus": True,
+        "--rail-devices": True,
+        "--rail-gid-index": True,
+        "--rails": True,
         "--report": True,
         "--retry-time": True,
         "--sas-file": True,
@@ -42,3 +46,9 @@ DISTRIBUTE_OPTIONS: Final[Mapping[str, bool]] = MappingProxyType(
     }
 )
 """Whether each takes a value."""
+
+AUTO: Final = "auto"
+"""--rails auto: one rank per HCA."""
+
+MOST_RAILS: Final = 64
+Rails = int | Literal["auto"]

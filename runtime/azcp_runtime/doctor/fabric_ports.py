@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from azcp_runtime.doctor.check import Check, Status, few, ok, warn, without_rdma
-from azcp_runtime.doctor.devices import Device, Devices
+from azcp_runtime.rails.devices import Device, Devices
 from azcp_runtime.source.names import shown
 
 _NAME: Final = "verbs devices"

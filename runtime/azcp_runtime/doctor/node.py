@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from azcp_runtime.doctor.check import Check
-from azcp_runtime.doctor.devices import Devices, read_devices
 from azcp_runtime.doctor.fabric_ports import check_devices, check_gids, check_named_devices
 from azcp_runtime.doctor.libraries import UcxAnswer, VerbsAnswer, ask_ucx, ask_verbs, find_stack
 from azcp_runtime.doctor.options import DoctorOptions
@@ -24,6 +23,7 @@ from azcp_runtime.doctor.providers import check_providers
 from azcp_runtime.doctor.shared_memory import SharedMemory, check_shared_memory, read_shared_memory
 from azcp_runtime.doctor.transport import check_transport
 from azcp_runtime.options import DEFAULT_MEMORY_BYTES
+from azcp_runtime.rails.devices import Devices, read_devices
 
 _INTERFACES: Final = "/sys/class/net"
 

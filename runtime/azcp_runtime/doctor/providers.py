@@ -6,8 +6,8 @@ import os
 from typing import Final
 
 from azcp_runtime.doctor.check import Check, few, ok, warn, without_rdma
-from azcp_runtime.doctor.devices import Devices
 from azcp_runtime.doctor.libraries import VerbsAnswer
+from azcp_runtime.rails.devices import Devices
 
 _NAME: Final = "verbs providers"
 _INSTALL: Final = (

@@ -16,6 +16,7 @@ from azcp_runtime.launch.network import Network
 from azcp_runtime.launch.options import LAUNCHER, is_whole
 from azcp_runtime.launch.peers import LostError, Nobody, Peers, Workers
 from azcp_runtime.launch.phases import ALONE, Nodes, distribute_arguments, expectation, hostfile_text
+from azcp_runtime.launch.rails import find_rails, with_rails
 from azcp_runtime.launch.steps import step_tasks
 from azcp_runtime.launch.wait import Wish, wait_for
 from azcp_runtime.scrub import scrub
@@ -125,8 +126,11 @@ def _meet(job: Job, peers: Peers) -> Nodes:
 
 
 def _phase_one(job: Job, nodes: Nodes, peers: Peers) -> Outcome:
-    distribute = [*job.launch.distribute, *expectation(job.launch.distribute, len(nodes.addresses))]
-    arguments = distribute_arguments(nodes, distribute, job.env)
+    rails = find_rails(job, nodes, peers)
+    words = with_rails(job.launch.distribute, rails)
+    ranks = rails or 1
+    words += expectation(words, len(nodes.addresses) * ranks)
+    arguments = distribute_arguments(nodes, words, job.env, ranks)
     code = run_mpirun(arguments, job.env, peers.lost, reads_stdin=False)
     loss = peers.settle() if code and code not in _OF_DISTRIBUTE else None
     if loss:

@@ -17,7 +17,7 @@ from typing import Final
 
 from azcp_runtime.contract import ExitCode, PreflightError
 from azcp_runtime.contract.image import ENV_RESTORED, OPENMPI
-from azcp_runtime.isolate import mpi_environment
+from azcp_runtime.isolate import ENV_TCP_EXCLUDE, mpi_environment
 from azcp_runtime.launch.hosts import check_own_name
 from azcp_runtime.launch.peers import Loss
 from azcp_runtime.ssh.state import state_dir
@@ -47,6 +47,7 @@ def run_mpirun(
     lost: Future[Loss] | None = None,
     *,
     reads_stdin: bool = True,
+    output: int | None = None,
 ) -> int:
     """The exit code of mpirun, or 75 where a signal to us has stopped it.
 
@@ -55,18 +56,19 @@ def run_mpirun(
         env: any; it is scrubbed.
         lost: a node whose loss ends mpirun, if it does not end by itself.
         reads_stdin: whether rank 0 may read ours.
+        output: descriptor of a file that takes what the ranks write to standard output; None leaves it ours.
 
     Raises:
         PreflightError: mpirun cannot be started here.
     """
     check_own_name(os.uname().nodename)
-    clean = _on_loopback(env) | mpi_environment(env, state_dir(env), os.geteuid())
+    clean = mpi_environment(env, state_dir(env), os.geteuid()) | _on_loopback(env)
     # Without --noprefix mpirun wraps its daemon's command in shell text that not every base could run.
     argv = [MPIRUN, "--noprefix", *arguments]
     sys.stdout.flush()
     sys.stderr.flush()
     try:
-        return _run(argv, clean, lost, reads_stdin)
+        return _run(argv, clean, lost, None if reads_stdin else subprocess.DEVNULL, output)
     except OSError as error:
         raise PreflightError(
             f"{MPIRUN} cannot be started: {error.strerror}",
@@ -83,11 +85,17 @@ def _on_loopback(env: Mapping[str, str]) -> dict[str, str]:
     """Without any other interface loopback is the network, and our settings must not exclude it."""
     if {name for _, name in socket.if_nameindex()} - {"lo"}:
         return {}
-    names = ("OMPI_MCA_oob_tcp_if_exclude", "OMPI_MCA_btl_tcp_if_exclude")
+    names = ("OMPI_MCA_oob_tcp_if_exclude", ENV_TCP_EXCLUDE)
     return {name: "docker0" for name in names if f"{ENV_RESTORED}{name}" not in env}
 
 
-def _run(argv: Sequence[str], env: Mapping[str, str], lost: Future[Loss] | None, reads_stdin: bool) -> int:
+def _run(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    lost: Future[Loss] | None,
+    stdin: int | None,
+    stdout: int | None,
+) -> int:
     stopped: list[int] = []
     child: subprocess.Popen[bytes] | None = None
 
@@ -103,7 +111,8 @@ def _run(argv: Sequence[str], env: Mapping[str, str], lost: Future[Loss] | None,
         child = subprocess.Popen(  # noqa: S603 - our own mpirun, an argument list
             argv,
             env=dict(env),
-            stdin=None if reads_stdin else subprocess.DEVNULL,
+            stdin=stdin,
+            stdout=stdout,
             process_group=0,
             preexec_fn=_end_with_parent,  # noqa: PLW1509 - it takes no lock, whatever our threads hold
         )

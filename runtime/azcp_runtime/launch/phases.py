@@ -43,18 +43,37 @@ def hostfile_text(nodes: Nodes) -> str:
     return "".join(f"{address} slots=1\n" for address in nodes.addresses.values())
 
 
-def distribute_arguments(nodes: Nodes, distribute: Sequence[str], env: Mapping[str, str]) -> list[str]:
-    """Phase 1, for mpirun: azcp-distribute once per node, the launcher's credentials and options by name."""
-    count = str(len(nodes.addresses))
-    everywhere = ["--quiet", "-np", count, "--hostfile", str(nodes.hostfile), "--map-by", "ppr:1:node"]
+def distribute_arguments(
+    nodes: Nodes, distribute: Sequence[str], env: Mapping[str, str], rails: int = 1
+) -> list[str]:
+    """Phase 1, for mpirun: the launcher's credentials and options by name.
+
+    Args:
+        nodes: all of them.
+        distribute: the command line of azcp-distribute.
+        env: the launcher's.
+        rails: ranks on each node.
+    """
     exported = [word for name in handed_names(env) for word in ("-x", name)]
-    return [*everywhere, *exported, *command("azcp-distribute", distribute)]
+    return [*_everywhere(nodes, rails), *exported, *command("azcp-distribute", distribute)]
 
 
-def expectation(distribute: Sequence[str], nodes: int) -> list[str]:
+def survey_arguments(nodes: Nodes) -> list[str]:
+    """For mpirun: each node says how many rails it can have."""
+    return [*_everywhere(nodes, 1), *command("azcp-rails")]
+
+
+def _everywhere(nodes: Nodes, ranks: int) -> list[str]:
+    """So many processes on each node, one node after the other."""
+    count = str(len(nodes.addresses) * ranks)
+    mapped = ("--map-by", f"ppr:{ranks}:node")
+    return ["--quiet", "-np", count, "--hostfile", str(nodes.hostfile), *mapped]
+
+
+def expectation(distribute: Sequence[str], ranks: int) -> list[str]:
     """The size that the world must have, unless the user says something about it."""
     said = any(word.split("=")[0] in ("--expect-ranks", "--no-broadcast") for word in distribute)
-    return [] if said else ["--expect-ranks", str(nodes)]
+    return [] if said else ["--expect-ranks", str(ranks)]
 
 
 def step_argv(nodes: Nodes, rank: int, master_port: int, words: Sequence[str]) -> list[str]:

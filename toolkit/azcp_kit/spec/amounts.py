@@ -13,7 +13,7 @@ million blobs takes as much again."""
 
 def rank_bytes(job: JobSpec) -> int:
     """Memory of the distributor on a node, without /dev/shm."""
-    return (job.distribute.memory_bytes + _RUNTIME_BYTES) * job.rails
+    return (job.distribute.memory_bytes + _RUNTIME_BYTES) * job.most_rails
 
 
 def distributor_bytes(job: JobSpec) -> int:

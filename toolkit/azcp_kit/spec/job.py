@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from azcp_runtime.contract.options import AUTO, Rails
+
 from azcp_kit.spec.cyclecloud import CycleCloud
 from azcp_kit.spec.nccl import NcclTest
 from azcp_kit.spec.sku import Sku
@@ -193,7 +195,7 @@ class JobSpec:
         source: Blob URL of a folder, or a directory of the pods.
         dest: directory on every node's own disk, on the storage.
         nodes: how many.
-        rails: ranks per node.
+        rails: ranks per node, each bound to an HCA; AUTO for as many as there are; None for one, unbound.
         sku: facts of the VM size; None if it was not said.
         security: the Pod Security Standard.
         user: uid that the pods run as; None leaves it to the image, or to root where that is needed.
@@ -224,7 +226,7 @@ class JobSpec:
     source: str
     dest: str
     nodes: int
-    rails: int
+    rails: Rails | None
     sku: Sku | None
     security: Security
     user: int | None
@@ -247,6 +249,13 @@ class JobSpec:
     slurm: Slurm
     cyclecloud: CycleCloud
     nccl_test: NcclTest
+
+    @property
+    def most_rails(self) -> int:
+        """The most ranks that a node can get."""
+        if self.rails == AUTO:
+            return self.sku.hcas if self.sku else 1
+        return self.rails or 1
 
     @property
     def is_root(self) -> bool:

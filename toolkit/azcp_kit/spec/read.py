@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from azcp_runtime.contract import ENV_ACCOUNT_KEY, ENV_SAS, UsageError
+from azcp_runtime.contract.options import AUTO, MOST_RAILS, Rails
 from azcp_runtime.contract.units import parse_size
 
 from azcp_kit.shown import shown
@@ -173,7 +174,7 @@ def _job(top: Reader, problems: list[Problem]) -> JobSpec:
         source=top.text("source", "/", needed=True),
         dest=top.text("dest", "/x", check=names.mount, needed=True),
         nodes=top.whole("nodes", 1, least=1, most=_MOST_NODES, needed=True),
-        rails=top.whole("rails", 1, least=1, most=16),
+        rails=_rails(top),
         sku=sku,
         security=security,
         user=_user(top, security),
@@ -213,6 +214,11 @@ def _sku(top: Reader) -> Sku | None:
 
     top.text("sku", check=check)
     return found[0] if found else None
+
+
+def _rails(top: Reader) -> Rails | None:
+    found = top.whole_or_word("rails", AUTO, least=1, most=MOST_RAILS)
+    return AUTO if isinstance(found, str) else found
 
 
 def _user(top: Reader, security: Security) -> int | None:

@@ -96,6 +96,17 @@ class Reader:
             return default
         return value
 
+    def whole_or_word(self, key: str, word: str, *, least: int, most: int) -> int | str | None:
+        """A whole number in a range, or the word that may stand for it; None if absent."""
+        if self._table.get(key) == word:
+            self._known.append(key)
+            return word
+        if isinstance(self._table.get(key), str):
+            self._known.append(key)
+            self.problem(key, f'is neither "{word}" nor a whole number')
+            return None
+        return self.whole(key, 0, least=least, most=most) or None
+
     def number(self, key: str, default: float, *, least: float, most: float) -> float:
         """A number in a range, with a decimal point or without."""
         is_whole = isinstance(self._table.get(key), int)

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Final
 from urllib.parse import urlsplit
 
-from azcp_runtime.contract.options import DISTRIBUTE_OPTIONS
+from azcp_runtime.contract.options import AUTO, DISTRIBUTE_OPTIONS
 from azcp_runtime.contract.units import format_size
 
 from azcp_kit.quantity import quantity_bytes
@@ -143,9 +143,11 @@ def _user(job: JobSpec) -> Problem | None:
 
 
 def _rails(job: JobSpec) -> Problem | None:
-    if job.rails > 1:
-        return Problem("rails", f"{job.rails} ranks per node cannot be launched", "write rails = 1")
-    return None
+    if job.rails == AUTO and job.sku is None:
+        return Problem("rails", "is auto, and what memory that takes is not known", "write sku, or a number")
+    if job.rails is None or job.sku is None or job.most_rails <= job.sku.hcas:
+        return None
+    return Problem("rails", f"{job.rails} are more than the {job.sku.hcas} HCAs of {job.sku.name}")
 
 
 def _memory(job: JobSpec) -> Problem | None:
@@ -220,6 +222,8 @@ def _options(job: JobSpec) -> Iterator[Problem]:
             near = difflib.get_close_matches(name, DISTRIBUTE_OPTIONS, 1)
             yield Problem(key, "is no option of azcp-distribute", f"did you mean {near[0]}?" if near else "")
             continue
+        elif name.startswith("--rail-") and job.rails is None:
+            yield Problem(key, f"{name} is of rails, and their number is not said", 'write rails = "auto"')
         if DISTRIBUTE_OPTIONS.get(name) and not equals and next(words, None) is None:
             yield Problem(key, f"{name} needs a value")
 
@@ -268,7 +272,7 @@ _NEEDED: Final = {
     "storage.class": ("storage.kind",),
     "host-network": ("security",),
     "user": ("security",),
-    "resources.memory": ("distribute.memory", "resources.shm"),
+    "resources.memory": ("distribute.memory", "resources.shm", "rails"),
     "command.run": ("command.form", "command.run[0]"),
     "auth.service-account": ("auth.identity",),
 }

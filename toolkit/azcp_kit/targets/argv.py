@@ -54,7 +54,13 @@ def host_range(stem: str, nodes: int, domain: str) -> str:
 
 
 def _launch(job: JobSpec) -> list[str]:
-    return [f"{BIN}/azcp-launch", *distribute_options(job), "--wait", str(job.limits.wait_s)]
+    wait = ["--wait", str(job.limits.wait_s)]
+    return [f"{BIN}/azcp-launch", *distribute_options(job), *rail_options(job), *wait]
+
+
+def rail_options(job: JobSpec) -> list[str]:
+    """How many ranks a node gets, where the job says it."""
+    return [] if job.rails is None else ["--rails", str(job.rails)]
 
 
 def distribute_options(job: JobSpec) -> list[str]:

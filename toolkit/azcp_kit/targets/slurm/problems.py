@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from azcp_runtime.contract import UsageError
+from azcp_runtime.contract.options import AUTO
 
 from azcp_kit.quoting.image_uri import pinned_image
 from azcp_kit.spec.job import Form, JobSpec, StorageKind
 from azcp_kit.spec.problems import Problem
 from azcp_kit.targets.slurm.mounts import job_mounts, written
-from azcp_kit.targets.slurm.wish import Container, Wish
+from azcp_kit.targets.slurm.wish import Container, Launch, Wish
 
 _LONGEST_SIGNAL_S = 65535
 
@@ -29,7 +30,7 @@ class _Rule:
 
 def sbatch_problems(job: JobSpec, wish: Wish) -> list[Problem]:
     """Everything that stands against it."""
-    rules = (*_kubernetes_only(job), *_times(job), *_command(job))
+    rules = (*_kubernetes_only(job), *_times(job), *_command(job), _rails(job, wish))
     found = [Problem(rule.key, rule.what, rule.remedy) for rule in rules if rule.is_broken]
     if wish.container is Container.NONE:
         return [*found, *_without_container(job)]
@@ -106,6 +107,15 @@ def _command(job: JobSpec) -> Sequence[_Rule]:
             "is for an MPI program: torchrun starts a node's processes itself, and a plain command runs once",
             'write command.form = "mpi"',
         ),
+    )
+
+
+def _rails(job: JobSpec, wish: Wish) -> _Rule:
+    return _Rule(
+        job.rails == AUTO and wish.launch is Launch.PMIX,
+        "rails",
+        "is auto, but srun --mpi=pmix must be told how many tasks a node gets",
+        "write a number, or leave --launch pmix away",
     )
 
 

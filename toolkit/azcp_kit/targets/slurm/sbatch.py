@@ -54,6 +54,8 @@ def sbatch_script(job: JobSpec, wish: Wish) -> str:
         is_mpi=job.command.form is Form.MPI,
         bin=BIN,
         srun=srun_words(job, 1),
+        # Only srun must know of rails; azcp-launch starts them itself.
+        srun_rails=srun_words(job, job.most_rails) if job.most_rails > 1 else [],
         srun_ranks=srun_words(job, job.slurm.tasks_per_node),
         launch=launch_words(job),
         ranks=rank_words(job),

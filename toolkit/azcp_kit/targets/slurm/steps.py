@@ -8,7 +8,7 @@ from dataclasses import replace
 from azcp_runtime.contract.image import BIN
 
 from azcp_kit.spec.job import Form, JobSpec
-from azcp_kit.targets.argv import consumer_argv, distribute_options
+from azcp_kit.targets.argv import consumer_argv, distribute_options, rail_options
 from azcp_kit.targets.slurm.directives import resources
 
 
@@ -34,7 +34,7 @@ def srun_words(job: JobSpec, tasks_per_node: int) -> list[str]:
 def distribute_words(job: JobSpec) -> list[str]:
     """SOURCE, DEST and the options, for both ways to launch."""
     sas_file = ["--sas-file", job.slurm.sas_file] if job.slurm.sas_file else []
-    return [*distribute_options(job), *sas_file]
+    return [*distribute_options(job), *rail_options(job), *sas_file]
 
 
 def launch_words(job: JobSpec) -> list[str]:
@@ -46,7 +46,12 @@ def launch_words(job: JobSpec) -> list[str]:
 
 def rank_words(job: JobSpec) -> list[str]:
     """Phase 1 where srun makes the MPI world."""
-    return [f"{BIN}/azcp-distribute", *distribute_words(job), "--expect-ranks", str(job.nodes)]
+    return [
+        f"{BIN}/azcp-distribute",
+        *distribute_words(job),
+        "--expect-ranks",
+        str(job.nodes * job.most_rails),
+    ]
 
 
 def variable_words(job: JobSpec) -> list[str]:

@@ -11,6 +11,9 @@ from azcp_runtime.source.names import shown
 
 _CLASS: Final = "class/infiniband"
 _NO_GID: Final = "0000:0000:0000:0000:0000:0000:0000:0000"
+_IPV4: Final = "0000:0000:0000:0000:0000:ffff:"
+"""How the GID of an IPv4 address begins."""
+
 _ACTIVE: Final = "ACTIVE"
 _INFINIBAND: Final = "InfiniBand"
 _ROCE: Final = "RoCE v2"
@@ -29,6 +32,7 @@ class Port:
         link_layer: InfiniBand or Ethernet.
         rate: as the kernel says it, 400 Gb/sec (4X NDR).
         roce_index: the first RoCE v2 entry of its GID table; None where there is none.
+        ipv4_index: the first of them that stands for an IPv4 address, which every switch can route.
     """
 
     name: str
@@ -36,6 +40,7 @@ class Port:
     link_layer: str
     rate: str
     roce_index: int | None
+    ipv4_index: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,22 +121,28 @@ def _read_device(path: Path, verbs: dict[str, str], folder: Path) -> Device:
 
 def _read_port(device: Path, number: str) -> Port:
     path = device / "ports" / number
+    roce = _roce_gids(path)
     return Port(
         name=shown(os.fsencode(f"{device.name}:{number}")),
         state=_text(path / "state").rpartition(" ")[2],  # "4: ACTIVE"
         link_layer=_text(path / "link_layer"),
         rate=_text(path / "rate"),
-        roce_index=_roce_index(path),
+        roce_index=next(iter(roce), None),
+        ipv4_index=next((index for index, gid in roce.items() if gid.startswith(_IPV4)), None),
     )
 
 
-def _roce_index(port: Path) -> int | None:
+def _roce_gids(port: Path) -> dict[int, str]:
+    """The RoCE v2 entries of a port's GID table by index, in order."""
     types = port / "gid_attrs" / "types"
-    for index in sorted(int(name) for name in _entries(types) if name.isdigit()):
-        # The kernel answers EINVAL for an entry that is not in use.
-        if _text(types / str(index)) == _ROCE and _text(port / "gids" / str(index)) not in ("", _NO_GID):
-            return index
-    return None
+    indices = sorted(int(name) for name in _entries(types) if name.isdigit())
+    # The kernel answers EINVAL for an entry that is not in use.
+    found = {index: _text(port / "gids" / str(index)) for index in indices if _is_roce(types / str(index))}
+    return {index: gid for index, gid in found.items() if gid not in ("", _NO_GID)}
+
+
+def _is_roce(entry: Path) -> bool:
+    return _text(entry) == _ROCE
 
 
 def _is_front_network(net: Path) -> bool:
