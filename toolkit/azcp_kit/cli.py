@@ -162,6 +162,19 @@ def plan(
 
 
 @app.command()
+def report(
+    file: Annotated[Path, typer.Argument(dir_okay=False, help="What azcp-distribute --report wrote.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", dir_okay=False, help="The picture: a .html or a .png file.")
+    ] = Path("run.html"),
+) -> None:
+    """Draw a run: download, broadcast and write of each node over time, the slowest marked."""
+    from azcp_kit.picture import write_picture
+
+    typer.echo(write_picture(file, output))
+
+
+@app.command()
 def inspect(
     image: Annotated[str, typer.Argument(help="Name or id of an image of the local engine.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
