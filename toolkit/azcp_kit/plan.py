@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING
 
 from azcp_runtime.contract import ExitCode, PlanError, UsageError
 
-from azcp_kit.predict import Cluster, Forecast, Forecasts, predict
+from azcp_kit.predict import (
+    FORMULA,
+    START_S,
+    Cluster,
+    Forecast,
+    Forecasts,
+    Terms,
+    one_pass_terms,
+    predict,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,6 +63,7 @@ class ClusterPlan:
     cluster: Cluster
     rails: int
     forecasts: Forecasts
+    terms: Terms
 
 
 def plan_cluster(request: PlanRequest) -> ClusterPlan:
@@ -99,6 +109,12 @@ def plan_json(plan: ClusterPlan) -> dict[str, object]:
         "chunk_bytes": plan.chunk_bytes,
         "balance": asdict(plan.balance),
         "rates": {name: value for name, value in asdict(plan.cluster).items() if name != "nodes"},
+        "formula": {
+            "seconds": FORMULA,
+            "start": plan.terms.start_s,
+            "busy": {kind.value: seconds for kind, seconds in plan.terms.spans_s.items()},
+            "rounds": plan.terms.rounds_s,
+        },
         "forecasts": {name: _forecast_json(forecast) for name, forecast in vars(plan.forecasts).items()},
     }
 
@@ -116,16 +132,19 @@ def _plan(answer: Mapping[str, object], request: PlanRequest) -> ClusterPlan:
     numbers = {name: value for name, value in answer.items() if isinstance(value, int)}
     size_bytes = numbers["bytes"]
     cluster = Cluster(request.ranks // request.rails, request.egress, request.fabric, request.disk)
+    balance = _balance(answer)
+    round_bytes = balance.owners * numbers["chunk_bytes"]
     return ClusterPlan(
         files=numbers["files"],
         size_bytes=size_bytes,
         shards=numbers["shards"],
         chunk_bytes=numbers["chunk_bytes"],
         memory_bytes=numbers["memory_bytes"],
-        balance=_balance(answer),
+        balance=balance,
         cluster=cluster,
         rails=request.rails,
-        forecasts=predict(size_bytes, cluster),
+        forecasts=predict(size_bytes, cluster, round_bytes, START_S),
+        terms=one_pass_terms(size_bytes, cluster, round_bytes, START_S),
     )
 
 

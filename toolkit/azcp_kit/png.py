@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from azcp_kit.timeline import Band, Key, Row, Tick, Tile, Timeline
+    from azcp_kit.axes import Tick
+    from azcp_kit.timeline import Band, Key, Row, Tile, Timeline
 
 MOST_NODES: Final = 8
 """With more bands, a picture that fits a window or a slide can't be read."""

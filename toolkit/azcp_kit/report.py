@@ -43,8 +43,8 @@ class RankRecord:
 class Report:
     """A run: where from and to, how long the stages took, and what each rank did.
 
-    `stage_seconds` and `stage_bytes` hold the stages that took place; `retries` counts by class; `outcome` says
-    why the run ended early, and is empty where it did not; `facts` name the transport and the versions.
+    `stage_seconds` and `stage_bytes` hold the stages that took place; `retries` counts by class; `outcome`
+    says why the run ended early, and is empty where it did not; `facts` name the transport and the versions.
     """
 
     source: str

@@ -23,7 +23,10 @@ TOGETHER: Final = 0.02
 
 @dataclass(frozen=True)
 class Row:
-    """One rate over time as shares of the height; as SVG path data in a box of axes.VIEW_WIDTH x VIEW_HEIGHT."""
+    """One rate over time, as shares of the height.
+
+    As SVG path data it lies in a box of axes.VIEW_WIDTH x VIEW_HEIGHT.
+    """
 
     kind: str
     label: str
@@ -182,7 +185,7 @@ def _band(node: NodeRates, tops: tuple[float, ...], end_s: float, *, slowest: bo
 
 
 def _together(rates: Sequence[NodeRates], tops: tuple[float, ...], end_s: float) -> Band:
-    """All nodes in three rows: what the account gives in total, and what a node receives and writes on average."""
+    """All nodes: what they download in total, and what a node receives and writes on average."""
     totals = [sum(values) for values in zip(*(node.fetched for node in rates), strict=True)]
     received, written = (
         [sum(values) / len(rates) for values in zip(*series, strict=True)]
