@@ -94,8 +94,8 @@ def measure(*, quick: bool = False) -> list[Table]:
     return [_table(size_bytes, passes)]
 
 
-def one_pass(folder: Path, source: Path, shaped: Shaped) -> Measured:
-    """A pass from `source` to a cluster of its own, each byte compared afterwards.
+def one_pass(folder: Path, source: Path, shaped: Shaped, *options: str) -> Measured:
+    """A pass with these options from `source` to a cluster of its own, each byte compared afterwards.
 
     Raises:
         RunFailedError: it failed, or a node has other bytes.
@@ -105,7 +105,7 @@ def one_pass(folder: Path, source: Path, shaped: Shaped) -> Measured:
     with links as cluster, _account(folder, source, cluster) as master:
         before_bytes, before_s = sent_bytes(cluster.account, FRONT), cpu_seconds(master)
         url = container_url(cluster.account_address, _PORT, tls=False)
-        run = distribute(_launcher(folder, cluster), f"{url}/set", folder / "dest", [], {})
+        run = distribute(_launcher(folder, cluster), f"{url}/set", folder / "dest", options, {})
         account_bytes = sent_bytes(cluster.account, FRONT) - before_bytes
         account_cpu_s = cpu_seconds(master) - before_s
     for node in cluster.nodes:

@@ -91,7 +91,14 @@ def test_the_tables_show_balance_memory_egress_time_and_bottleneck() -> None:
     console.print(plan_tables(sample()))
     assert isinstance(console.file, io.StringIO)
     text = console.file.getvalue()
-    for expected in ("to 4 nodes, 2 rails each", "spread 4.00 %", "2.00 GiB", "43.6 s", "1.56 TiB", "max(17.2 s account egress, 6.44 s fabric, 42.9 s disk)"):
+    for expected in (
+        "to 4 nodes, 2 rails each",
+        "spread 4.00 %",
+        "2.00 GiB",
+        "43.6 s",
+        "1.56 TiB",
+        "max(17.2 s account egress, 6.44 s fabric, 42.9 s disk)",
+    ):
         assert expected in text
 
 
