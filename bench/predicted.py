@@ -17,9 +17,11 @@ from shaped import FILES, Shaped, one_pass
 from table import Table, at_most
 
 _NODES: Final = (2, 4, 8)
-# Slow enough for two cores to carry eight nodes. The account bounds 2 nodes, the fabric 8, and 4 meet both.
-_EGRESS_BPS: Final = 160_000_000
-_FABRIC_BPS: Final = 120_000_000
+# Slow enough for two cores to carry eight nodes.
+_EGRESS_BPS: Final = 64_000_000
+_FABRIC_BPS: Final = 64_000_000
+# A chunk is a 128th of a share of real size; the least automatic one would be a 24th of these.
+_CHUNK: Final = "256KiB"
 _UNBOUND_BYTES_PER_S: Final = 10e9
 _AIM: Final = 0.15
 
@@ -41,7 +43,7 @@ class _Trial:
 
 def measure(*, quick: bool = False) -> list[Table]:
     """Passes over fresh destinations on 2, 4 and 8 nodes, each checked byte by byte."""
-    size_bytes, repeats = (192 * MIB, 1) if quick else (512 * MIB, 3)
+    size_bytes, repeats = (192 * MIB, 1) if quick else (256 * MIB, 3)
     with tempfile.TemporaryDirectory(prefix="azcp-bench-") as name:
         folder = Path(name)
         source = container_folder(folder / "root") / "set"
@@ -55,10 +57,11 @@ def _trial(folder: Path, source: Path, nodes: int, repeats: int) -> _Trial:
     listing = folder / "listing.tsv"
     write_listing(source, listing)
     egress, fabric = (rate * payload_share() / 8 for rate in (_EGRESS_BPS, _FABRIC_BPS))
-    plan = plan_cluster(PlanRequest(listing, nodes, 1, "", egress, fabric, _UNBOUND_BYTES_PER_S))
+    plan = plan_cluster(PlanRequest(listing, nodes, 1, "", egress, fabric, _UNBOUND_BYTES_PER_S, _CHUNK))
     shaped = Shaped(nodes, _EGRESS_BPS, _FABRIC_BPS)
-    seconds = tuple(one_pass(folder / f"pass{i}", source, shaped).run_s for i in range(repeats))
-    return _Trial(nodes, plan, seconds)
+    chunk = f"--bcast-chunk={_CHUNK}"
+    passes = [one_pass(folder / f"pass{i}", source, shaped, chunk) for i in range(repeats)]
+    return _Trial(nodes, plan, tuple(each.run_s for each in passes))
 
 
 def _table(size_bytes: int, trials: list[_Trial]) -> Table:

@@ -89,7 +89,7 @@ def test_the_command_prints_where_the_picture_is_or_one_line(tmp_path: Path) -> 
     report.write_text(json.dumps(REPORT))
     for name, code in (("run.html", 0), ("run.png", 0), ("absent/run.png", ExitCode.USAGE)):
         program = Path(sys.prefix, "bin", "azcp-kit")
-        command = [program, "report", str(report), "-o", str(tmp_path / name)]
+        command = [str(program), "report", str(report), "-o", str(tmp_path / name)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
         assert (done.returncode, done.stdout) == (code, "" if code else f"{tmp_path / name}\n")
         assert done.stderr.count("\n") == (1 if code else 0)

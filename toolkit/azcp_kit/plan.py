@@ -16,6 +16,7 @@ from azcp_kit.predict import (
     Cluster,
     Forecast,
     Forecasts,
+    Pipeline,
     Terms,
     one_pass_terms,
     predict,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What to plan for; rates are bytes per second, an empty `memory` leaves it to the planner."""
+    """What to plan for; rates are bytes per second, an empty `memory` or `chunk` is left to the planner."""
 
     listing: Path
     ranks: int
@@ -37,6 +38,7 @@ class PlanRequest:
     egress: float
     fabric: float
     disk: float
+    chunk: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ def planner_argv(request: PlanRequest) -> list[str]:
     """The command that plans `request`."""
     argv = [sys.executable, "-m", "azcp_runtime.planner", "--listing", str(request.listing)]
     argv += ["--ranks", str(request.ranks), "--rails", str(request.rails)]
+    argv += ["--bcast-chunk", request.chunk] if request.chunk else []
     return [*argv, "--memory", request.memory] if request.memory else argv
 
 
@@ -113,6 +116,7 @@ def plan_json(plan: ClusterPlan) -> dict[str, object]:
             "seconds": FORMULA,
             "start": plan.terms.start_s,
             "busy": {kind.value: seconds for kind, seconds in plan.terms.spans_s.items()},
+            "busy_share": plan.terms.busy_share,
             "rounds": plan.terms.rounds_s,
         },
         "forecasts": {name: _forecast_json(forecast) for name, forecast in vars(plan.forecasts).items()},
@@ -133,7 +137,7 @@ def _plan(answer: Mapping[str, object], request: PlanRequest) -> ClusterPlan:
     size_bytes = numbers["bytes"]
     cluster = Cluster(request.ranks // request.rails, request.egress, request.fabric, request.disk)
     balance = _balance(answer)
-    round_bytes = balance.owners * numbers["chunk_bytes"]
+    pipeline = Pipeline(balance.owners * numbers["chunk_bytes"], numbers["own_slots"], START_S)
     return ClusterPlan(
         files=numbers["files"],
         size_bytes=size_bytes,
@@ -143,8 +147,8 @@ def _plan(answer: Mapping[str, object], request: PlanRequest) -> ClusterPlan:
         balance=balance,
         cluster=cluster,
         rails=request.rails,
-        forecasts=predict(size_bytes, cluster, round_bytes, START_S),
-        terms=one_pass_terms(size_bytes, cluster, round_bytes, START_S),
+        forecasts=predict(size_bytes, cluster, pipeline),
+        terms=one_pass_terms(size_bytes, cluster, pipeline),
     )
 
 

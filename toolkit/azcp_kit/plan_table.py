@@ -82,7 +82,9 @@ def _formula(plan: ClusterPlan) -> Text:
     busy = ", ".join(f"{format_seconds(seconds)} {kind.value}" for kind, seconds in terms.spans_s.items())
     return Text(
         f"one pass = {FORMULA}\n"
-        f"         = {format_seconds(terms.start_s)} + max({busy}) + {format_seconds(terms.rounds_s)}\n"
-        "start: connect, list, compare; rounds: the first chunks and the last, when two of the three wait",
+        f"         = {format_seconds(terms.start_s)} + max({busy}) / {terms.busy_share:.2f}"
+        f" + {format_seconds(terms.rounds_s)}\n"
+        "start: connect, list, compare; u: how busy the slowest is, with few chunks of an owner under way;\n"
+        "rounds: the first chunks and the last, when two of the three wait",
         style="dim",
     )

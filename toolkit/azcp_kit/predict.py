@@ -5,22 +5,31 @@ writes D. Each node fetches S/N and broadcasts it to the others, so that S(N-1)/
 node's fabric port, while every disk takes all of S. In one pass the three overlap, and the slowest sets the
 time. It is a pipeline of rounds: each of the K owners fetches a chunk of c bytes, which takes Kc/E together,
 broadcasts it, which takes Kc(N-1)/N/F, and all is written, Kc/D. The slowest waits for the first round of
-those before it, and those after it still have the last round to do. Before all that the account is listed:
+those before it, and those after it still have the last round to do. In between it is not busy all the time
+either: an owner has a few slots for chunks, and where two resources are nearly as slow as each other, now and
+then all slots wait for the other one. That is a closed queueing network of so many chunks; exact mean value
+analysis gives the share u of the time in which the slowest is busy: 4 of 5 for 4 slots and two equal ones,
+nearly all where one is far slower. Before all that the account is listed:
 
-    T = start + max(S/E, S(N-1)/N/F, S/D) + (Kc/E + Kc(N-1)/N/F + Kc/D - the largest of these three)
+    T = start + max(S/E, S(N-1)/N/F, S/D) / u + (Kc/E + Kc(N-1)/N/F + Kc/D - the largest of these three)
+
+On links of 64 and 48 Mb/s, 4 nodes took 22.1 s where the bare maximum says 16.9 s and this says 21.9 s.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 START_S: Final = 0.6
 """Until the first byte flows: the first connection, the first page of the listing, the comparison. Measured
 on a machine at rest with few files; 524 files of a real account took azcp-cluster 0.61 s."""
 
-FORMULA: Final = "start + max(S/E, S(N-1)/N/F, S/D) + rounds"
+FORMULA: Final = "start + max(S/E, S(N-1)/N/F, S/D) / u + rounds"
 
 
 class Resource(StrEnum):
@@ -60,38 +69,60 @@ class Forecasts:
 
 
 @dataclass(frozen=True)
+class Pipeline:
+    """How the pass is cut: Kc, a chunk of every owner; the slots of an owner; seconds until the first byte.
+
+    With `slots` of 0 the slowest resource is taken to be busy all the time.
+    """
+
+    round_bytes: int = 0
+    slots: int = 0
+    start_s: float = 0.0
+
+
+@dataclass(frozen=True)
 class Terms:
-    """What the time of one pass is the sum of: start, the slowest of `spans_s`, first and last rounds."""
+    """The terms of the time of one pass: start, the slowest of `spans_s` over `busy_share`, and rounds."""
 
     start_s: float
     spans_s: dict[Resource, float]
+    busy_share: float
     rounds_s: float
 
 
-def one_pass_terms(size_bytes: int, cluster: Cluster, round_bytes: int, start_s: float) -> Terms:
-    """The terms of the formula.
-
-    Args:
-        size_bytes: S.
-        cluster: N, E, F and D.
-        round_bytes: Kc, a chunk of every owner.
-        start_s: until the first byte flows.
-    """
+def one_pass_terms(size_bytes: int, cluster: Cluster, pipeline: Pipeline) -> Terms:
+    """The terms of the formula for `size_bytes` on every node."""
     spans_s = _spans_s(size_bytes, cluster)
     # A data set of less than a round is one round.
-    rounds_s = _spans_s(min(size_bytes, round_bytes), cluster).values()
-    return Terms(start_s, spans_s, sum(rounds_s) - max(rounds_s))
+    rounds_s = _spans_s(min(size_bytes, pipeline.round_bytes), cluster).values()
+    share = busy_share(tuple(spans_s.values()), pipeline.slots)
+    return Terms(pipeline.start_s, spans_s, share, sum(rounds_s) - max(rounds_s))
 
 
-def predict(size_bytes: int, cluster: Cluster, round_bytes: int = 0, start_s: float = 0.0) -> Forecasts:
-    """The time of each way to put `size_bytes` on every node; arguments as for `one_pass_terms`."""
-    nodes = cluster.nodes
-    terms = one_pass_terms(size_bytes, cluster, round_bytes, start_s)
+def busy_share(demands_s: Sequence[float], customers: int) -> float:
+    """The share of the time in which the slowest station of a closed queueing network is busy.
+
+    Exact mean value analysis (Reiser and Lavenberg, 1980); a few hundredths too low where service is steady.
+    """
+    queues = [0.0] * len(demands_s)
+    throughput = 0.0
+    for inside in range(1, customers + 1):
+        waits_s = [demand * (1 + queue) for demand, queue in zip(demands_s, queues, strict=True)]
+        throughput = inside / sum(waits_s) if any(waits_s) else 0.0
+        queues = [throughput * wait for wait in waits_s]
+    return throughput * max(demands_s) or 1.0
+
+
+def predict(size_bytes: int, cluster: Cluster, pipeline: Pipeline = Pipeline()) -> Forecasts:
+    """The time of each way to put `size_bytes` on every node of `cluster`."""
+    nodes, start_s = cluster.nodes, pipeline.start_s
+    terms = one_pass_terms(size_bytes, cluster, pipeline)
     fetch_s, write_s = terms.spans_s[Resource.ACCOUNT], terms.spans_s[Resource.DISK]
     second = {kind: terms.spans_s[kind] for kind in (Resource.FABRIC, Resource.DISK)}
     every_node = {Resource.ACCOUNT: nodes * fetch_s, Resource.DISK: write_s}
+    slowed = {kind: seconds / terms.busy_share for kind, seconds in terms.spans_s.items()}
     return Forecasts(
-        one_pass=_slowest(terms.spans_s, size_bytes, start_s + terms.rounds_s),
+        one_pass=_slowest(slowed, size_bytes, start_s + terms.rounds_s),
         two_stages=_one_after_the_other(fetch_s, second, size_bytes, start_s),
         every_node_downloads=_slowest(every_node, nodes * size_bytes, start_s),
     )
