@@ -16,7 +16,6 @@ _LONGEST: Final = 256
 """MPI_MAX_LIBRARY_VERSION_STRING of Open MPI."""
 
 _CHOICES: Final = (
-    "OMPI_MCA_pml",
     "OMPI_MCA_btl",
     "OMPI_MCA_btl_tcp_if_include",
     "UCX_TLS",

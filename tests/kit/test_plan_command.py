@@ -97,9 +97,9 @@ def test_the_tables_show_balance_memory_egress_time_and_bottleneck() -> None:
         "to 4 nodes, 2 rails each",
         "spread 4.00 %",
         "2.00 GiB",
-        "44.5 s",
+        "44.7 s",
         "1.56 TiB",
-        "max(17.2 s account egress, 6.44 s fabric, 42.9 s disk) / 0.98",
+        "max(17.2 s account egress, 6.44 s fabric, 42.9 s disk) / 0.97",
     ):
         assert expected in text
 

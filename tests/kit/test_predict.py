@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from azcp_kit.predict import Cluster, Pipeline, Resource, busy_share, one_pass_terms, predict
+from azcp_kit.predict import START_S, Cluster, Pipeline, Resource, busy_share, one_pass_terms, predict
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -90,3 +90,14 @@ def test_without_slots_the_slowest_is_busy_all_the_time() -> None:
 @given(st.lists(rates, min_size=1, max_size=4), st.integers(min_value=1, max_value=16))
 def test_more_slots_keep_the_slowest_busier(demands_s: list[float], slots: int) -> None:
     assert busy_share(demands_s, slots) <= busy_share(demands_s, slots + 1) * (1 + 1e-9) <= 1 + 1e-6
+
+
+def test_the_measured_times_of_shaped_clusters_are_met_within_15_percent() -> None:
+    # 64 Mb/s from the account, chunks of 256 KiB; fabric in Mb/s, nodes, MiB, slots, seconds.
+    runs = [(48, 2, 128, 8, 19.83), (48, 4, 128, 4, 22.14), (48, 8, 128, 4, 29.52)]
+    runs += [(64, 2, 192, 8, 27.68), (64, 4, 192, 6, 32.47), (64, 8, 192, 4, 32.74)]
+    for fabric, nodes, mib, slots, seconds in runs:
+        payload = 0.993e6 / 8  # of a megabit, in bytes
+        cluster = Cluster(nodes, 64 * payload, fabric * payload, 1e10)
+        forecast = predict(mib << 20, cluster, Pipeline(nodes << 18, slots, START_S)).one_pass
+        assert forecast.seconds == pytest.approx(seconds, rel=0.15)
