@@ -155,7 +155,8 @@ def _plug(switch: str, namespace: str, network: str, address: str) -> str:
 
 
 def _shape(namespace: str, device: str, rate_bps: int) -> None:
-    bucket = ["tbf", "rate", f"{rate_bps}bit", "burst", "512kb", "latency", "200ms"]
+    # A port that drops what eight senders queue makes TCP wait for its timer: the fabric is to be lossless.
+    bucket = ["tbf", "rate", f"{rate_bps}bit", "burst", "512kb", "limit", "16mb"]
     command = ["tc", "-n", namespace, "qdisc", "add", "dev", device, "root", *bucket]
     subprocess.run(command, check=True, capture_output=True, text=True)
 

@@ -1,4 +1,4 @@
-"""Runs the benches and prints their tables: python bench/run.py [a b c d e f r] [--quick]."""
+"""Runs the benches and prints their tables: python bench/run.py [a b c d e f p r] [--quick]."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _BENCHES: Final = {
     "d": ("plan_scale", "plan time and memory at a large scale"),
     "e": ("whole_run", "CPU and memory of a whole run"),
     "f": ("injection", "size and time of an injection"),
+    "p": ("predicted", "the time that azcp-kit plan predicts for a shaped cluster"),
     "r": ("two_rails", "one rail against two on a shaped cluster of network namespaces"),
 }
-_NEEDS_ROOT: Final = frozenset("ar")
+_NEED_ROOT: Final = "apr"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -42,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(letter: str, *, quick: bool) -> None:
     module, what = _BENCHES[letter]
-    if letter in _NEEDS_ROOT and os.geteuid() != 0:
+    if letter in _NEED_ROOT and os.geteuid() != 0:
         print(f"({letter}) {what}: left out, network namespaces need root\n")
         return
     started_s = time.monotonic()

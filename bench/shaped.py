@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _NODES: Final = 4
-_FILES: Final = 16
 _RATE_BPS: Final = 400_000_000
+FILES: Final = 16
 _AIM_ONE_PASS: Final = 1.15
 _AIM_TWO_STAGES: Final = 1.5
 _PORT: Final = 8080  # in a namespace of the bench's own, where nothing else listens
@@ -57,7 +57,18 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class _Pass:
+class Shaped:
+    """A cluster's size and links, in bits per second: the account in total, the fabric of each node."""
+
+    nodes: int
+    egress_bps: int
+    fabric_bps: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one pass took."""
+
     run_s: float
     wall_s: float
     account_bytes: int
@@ -77,23 +88,30 @@ def measure(*, quick: bool = False) -> list[Table]:
     with tempfile.TemporaryDirectory(prefix="azcp-bench-") as name:
         folder = Path(name)
         source = container_folder(folder / "root") / "set"
-        write_large_files(source, _FILES, size_bytes // _FILES)
-        passes = [_one_pass(folder / f"pass{i}", source) for i in range(repeats)]
+        write_large_files(source, FILES, size_bytes // FILES)
+        cluster = Shaped(_NODES, _RATE_BPS, _RATE_BPS)
+        passes = [one_pass(folder / f"pass{i}", source, cluster) for i in range(repeats)]
     return [_table(size_bytes, passes)]
 
 
-def _one_pass(folder: Path, source: Path) -> _Pass:
+def one_pass(folder: Path, source: Path, shaped: Shaped, *options: str) -> Measured:
+    """A pass with these options from `source` to a cluster of its own, each byte compared afterwards.
+
+    Raises:
+        RunFailedError: it failed, or a node has other bytes.
+    """
     folder.mkdir()
-    with shaped_cluster(_NODES, _RATE_BPS, _RATE_BPS) as cluster, _account(folder, source, cluster) as master:
+    links = shaped_cluster(shaped.nodes, shaped.egress_bps, shaped.fabric_bps)
+    with links as cluster, _account(folder, source, cluster) as master:
         before_bytes, before_s = sent_bytes(cluster.account, FRONT), cpu_seconds(master)
         url = container_url(cluster.account_address, _PORT, tls=False)
-        run = distribute(_launcher(folder, cluster), f"{url}/set", folder / "dest", [], {})
+        run = distribute(_launcher(folder, cluster), f"{url}/set", folder / "dest", options, {})
         account_bytes = sent_bytes(cluster.account, FRONT) - before_bytes
         account_cpu_s = cpu_seconds(master) - before_s
     for node in cluster.nodes:
         if names := differing_names(source, folder / node):
             raise RunFailedError(f"{node} has other bytes than the source in {', '.join(names)}")
-    return _Pass(run.total_s, run.wall_s, account_bytes, account_cpu_s, run.sum_of("cpu_seconds"))
+    return Measured(run.total_s, run.wall_s, account_bytes, account_cpu_s, run.sum_of("cpu_seconds"))
 
 
 @contextmanager
@@ -116,10 +134,10 @@ def _launcher(folder: Path, cluster: Cluster) -> list[str]:
     links = {"btl_tcp_if_include": FABRIC, "oob_tcp_if_include": FABRIC, "btl": "tcp,self", "pml": "ob1"}
     settings = [("--mca", name, value) for name, value in {**links, "plm_rsh_agent": str(agent)}.items()]
     hosts = ["--host", ",".join(cluster.nodes), "--map-by", "ppr:1:node"]
-    return inside(cluster.launcher, mpirun(_NODES, *hosts, *chain.from_iterable(settings)))
+    return inside(cluster.launcher, mpirun(len(cluster.nodes), *hosts, *chain.from_iterable(settings)))
 
 
-def _table(size_bytes: int, passes: list[_Pass]) -> Table:
+def _table(size_bytes: int, passes: list[Measured]) -> Table:
     bound = bounds(size_bytes, _NODES, _RATE_BPS, _RATE_BPS)
     run_s = statistics.median(one.run_s for one in passes)
     wall_s = statistics.median(one.wall_s for one in passes)
@@ -146,7 +164,7 @@ def _table(size_bytes: int, passes: list[_Pass]) -> Table:
     )
 
 
-def _remarks(passes: list[_Pass]) -> tuple[str, ...]:
+def _remarks(passes: list[Measured]) -> tuple[str, ...]:
     runs = ", ".join(f"{one.run_s:.2f}" for one in passes)
     return (
         f"median of {len(passes)}: {runs} s; every byte compared afterwards; one disk behind all nodes",

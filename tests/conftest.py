@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from azcp_kit.azurite import Azurite, find_azurite, run_azurite
 
+from tests.lab.browser import find_browser
 from tests.lab.requirements import KINDS, VARIABLE, missing, required_kinds
 
 if TYPE_CHECKING:
@@ -28,6 +29,14 @@ def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
         missing("azurite", "Azurite is not installed: put Node.js with npm on PATH, then `make clean venv`")
     with run_azurite(tmp_path_factory.mktemp("azurite")) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def browser() -> str:
+    """The program of a real browser."""
+    if (found := find_browser()) is None:
+        missing("browser", "Chromium is not installed: apt-get install chromium")
+    return found
 
 
 @pytest.fixture

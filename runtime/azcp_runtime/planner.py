@@ -58,6 +58,7 @@ def describe(listing: Listing, plan: Plan, budget: Budget, cluster: Cluster) -> 
         ],
         "spread_percent": spread_percent(plan),
         "chunk_bytes": budget.chunk_bytes,
+        "own_slots": budget.own_slots,
         "memory_bytes": budget.memory_bytes,
     }
 

@@ -13,7 +13,7 @@ from azcp_runtime.contract import ENV_SIMULATE_NODES, PreflightError, UsageError
 from azcp_runtime.disk.probe import prepare
 from azcp_runtime.engine.one_pass import Trouble
 from azcp_runtime.engine.pace import Pace
-from azcp_runtime.engine.totals import RankTotals, gather_totals, span_of
+from azcp_runtime.engine.totals import RETRY_CLASSES, RankTotals, gather_totals, retries_by_class, span_of
 from azcp_runtime.engine.watch import Watch
 from azcp_runtime.mpi.ranks import Ranks
 from azcp_runtime.options import Options
@@ -23,7 +23,7 @@ from azcp_runtime.plan.presence import AZURE, Diff
 from azcp_runtime.progress import choose_display
 from azcp_runtime.rails.choose import Binding
 from azcp_runtime.rails.table import share_rails
-from azcp_runtime.report import write_report
+from azcp_runtime.report import DONE, Record
 from azcp_runtime.source.listing import Listing
 from azcp_runtime.source.location import BlobLocation, Location
 from azcp_runtime.source.reader import BlobReader, DirectoryReader, OriginReader
@@ -31,7 +31,7 @@ from azcp_runtime.source.shardlist import filelist_text
 from azcp_runtime.stages.diff import Destination, diff_stage, plain_diff
 from azcp_runtime.stages.listing import Access, list_stage, secret_of, source_of
 from azcp_runtime.stages.one_pass import Pass, Work, bytes_by_rail, goals
-from azcp_runtime.stages.plan import check_same_options, downloaders, plan_lines, plan_stage
+from azcp_runtime.stages.plan import check_same_options, downloaders, plan_figures, plan_lines, plan_stage
 from azcp_runtime.summary import (
     bcast_line,
     diff_line,
@@ -43,8 +43,6 @@ from azcp_runtime.summary import (
     verify_line,
 )
 from azcp_runtime.verify import verify
-
-RETRY_CLASSES = ("503", "429", "5xx", "transport")
 
 
 class Run:
@@ -66,7 +64,8 @@ class Run:
         self._rail = rail
         self._is_root = ranks.seat.rank == 0
         self._began = time.monotonic()
-        self._stages: dict[str, dict[str, float]] = {}
+        self._record = Record(options, ranks.seat, env)
+        self._stages = self._record.stages
 
     def distribute(self) -> None:
         """All stages.
@@ -74,13 +73,18 @@ class Run:
         Raises:
             AzcpError: the run has failed; its class has the exit code.
         """
-        options, ranks = self._options, self._ranks
-        if options.stage == "init":
+        if self._options.stage == "init":
             return
-        check_same_options(ranks, options)
+        check_same_options(self._ranks, self._options)
         self._share_rails()
         self._check_early()
+        with self._record:
+            self._stages_in_order()
+
+    def _stages_in_order(self) -> None:
+        options, ranks = self._options, self._ranks
         location = source_of(options, is_lister=self._is_root)
+        self._record.source = str(location)
         listing, access = self._list(location)
         if options.stage == "list":
             return
@@ -91,11 +95,12 @@ class Run:
         if options.stage == "diff":
             return
         plan, budget = plan_stage(ranks, options, listing, diff)
+        self._record.plan = plan_figures(listing, plan, budget)
         self._check_lasts(access, listing, diff)
         totals, retries = self._pass(location, access, listing, diff, destination, plan, budget)
         self._verify(destination.path, listing)
         self._filelist(listing)
-        self._finish(location, totals, retries)
+        self._finish(totals, retries)
 
     def _share_rails(self) -> None:
         wanted = self._options.rails
@@ -162,11 +167,12 @@ class Run:
         wanted = self._is_root and not self._options.no_progress
         display = choose_display(goals(plan, self._ranks.seat, sum(missing)), self._env) if wanted else None
         work = Work(self._options, listing, plan, budget, destination, missing, reader, retries)
-        mine = Pass(self._ranks, work, Watch(display), Trouble(), stop).run()
-        totals = gather_totals(self._ranks, mine)
-        counts = [sum(column) for column in zip(*(row.retries for row in totals), strict=True)]
+        one_pass = Pass(self._ranks, work, Watch(display), Trouble(), stop)
+        self._record.follow(lambda: [one_pass.so_far()])
+        totals = gather_totals(self._ranks, one_pass.run())
+        self._record.follow(lambda: totals)
         self._report_pass(plan, diff, listing, totals)
-        return totals, dict(zip(RETRY_CLASSES, counts, strict=False))
+        return totals, retries_by_class(totals)
 
     def _check_lasts(self, access: Access, listing: Listing, diff: Diff) -> None:
         """Refuse a SAS that ends before the run can, or warn of it where it can be replaced meanwhile."""
@@ -255,7 +261,7 @@ class Run:
             raise WriteError(f"cannot write --save-filelist {path}: {error.strerror}") from error
         return len(listing) - left_out
 
-    def _finish(self, location: Location, totals: list[RankTotals], retries: dict[str, int]) -> None:
+    def _finish(self, totals: list[RankTotals], retries: dict[str, int]) -> None:
         if not self._is_root:
             return
         line = retries_line(retries, sum(row.fetched_bytes > 0 for row in totals))
@@ -263,16 +269,7 @@ class Run:
             self._say(line)
         seconds = time.monotonic() - self._began
         self._stages["total"] = {"seconds": seconds}
-        if self._options.report:
-            write_report(
-                self._options.report,
-                self._options,
-                str(location),
-                self._ranks.seat,
-                self._stages,
-                totals,
-                retries,
-            )
+        self._record.write(DONE)
         self._say(total_line(seconds))
 
     def _dry_run(self, listing: Listing) -> None:

@@ -51,12 +51,11 @@ def test_a_file_that_the_run_needs_in_the_end_is_tried_before_the_account_is_ask
     assert final_files(dest) == []
 
 
-def test_a_report_of_an_earlier_run_outlives_a_run_that_fails(dest: Path, tmp_path: Path) -> None:
+def test_a_report_of_an_earlier_run_outlives_a_command_that_is_wrong(dest: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     report.write_text("earlier")
-    with FaultAccount({}) as account:
-        url = account.url()
-    distribute(url, dest, f"--report={report}", "--max-retries=0", "--retry-time=1").expect(ExitCode.LIST)
+    with FaultAccount(stored(DATA)) as account:
+        distribute(account.url(), dest, f"--report={report}", "--download-ranks=3").expect(ExitCode.USAGE)
     assert report.read_text() == "earlier"
 
 

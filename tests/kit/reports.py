@@ -12,9 +12,13 @@ REPORT: dict[str, Any] = {
     "version": "0.1.0",
     "source": "https://account.blob.core.windows.net/data/",
     "dest": "/mnt/nvme",
+    "outcome": {"status": "done", "exit_code": 0, "reason": ""},
+    "versions": {"azcp": "0.1.0", "Python": "3.11.7", "Linux": "6.18.0", "Open MPI": "", "UCX": ""},
+    "transport": {},
     "nodes": 1,
     "rails": 1,
     "options": {},
+    "plan": {"files": 2, "bytes": 30, "owners": 1, "shards": 2, "spread_percent": 0.0},
     "stages": {
         "list": {"files": 2, "bytes": 30, "seconds": 0.1},
         "diff": {"transfer": 2, "peer": 0, "azure": 2, "skipped": 0, "seconds": 0.0},

@@ -79,7 +79,7 @@ def test_it_distributes_from_azurite_and_leaves_report_picture_and_listing(tmp_p
     assert re.search(r"compared: every byte of \d+ files \(64\.0 MiB\) on each of 4 nodes", stderr)
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert report["source"].endswith("/demo/")
-    assert (tmp_path / "out" / "timeline.html").read_text().count('<section class="band') == 4
+    assert (tmp_path / "out" / "timeline.html").read_text().count('<section class="band') == 1 + 4
     assert (tmp_path / "out" / "listing.tsv").exists()
     assert list((tmp_path / "work").iterdir()) == []
 

@@ -12,7 +12,7 @@ import pytest
 from azcp_kit import __version__
 from azcp_kit.plan import ClusterPlan, PlanRequest, plan_cluster, plan_json, planner_argv, read_plan
 from azcp_kit.plan_table import plan_tables
-from azcp_kit.predict import Resource
+from azcp_kit.predict import START_S, Resource
 from azcp_runtime.contract import ExitCode, PlanError, UsageError
 from rich.console import Console
 
@@ -26,6 +26,7 @@ ANSWER = {
     "owners": [{"rank": rank, "bytes": (49 + rank % 3) * GIB} for rank in range(8)],
     "spread_percent": 4.0,
     "chunk_bytes": 16 * 2**20,
+    "own_slots": 4,
     "memory_bytes": 2 * GIB,
 }
 
@@ -77,11 +78,13 @@ def test_an_answer_with_a_part_missing_is_refused() -> None:
 def test_the_json_has_seconds_bytes_and_the_bottleneck_of_each_way() -> None:
     data = json.loads(json.dumps(plan_json(sample())))
     assert set(data["forecasts"]) == {"one_pass", "two_stages", "every_node_downloads"}
+    terms = data["formula"]
     assert data["forecasts"]["one_pass"] == {
-        "seconds": pytest.approx(400 * GIB / 10e9),
+        "seconds": pytest.approx(START_S + 400 * GIB / 10e9 / terms["busy_share"] + terms["rounds"]),
         "bound_by": "disk",
         "egress_bytes": 400 * GIB,
     }
+    assert terms["busy"]["disk"] == pytest.approx(400 * GIB / 10e9)
     assert data["rates"] == {"egress": 25e9, "fabric": 50e9, "disk": 10e9}
 
 
@@ -90,7 +93,14 @@ def test_the_tables_show_balance_memory_egress_time_and_bottleneck() -> None:
     console.print(plan_tables(sample()))
     assert isinstance(console.file, io.StringIO)
     text = console.file.getvalue()
-    for expected in ("to 4 nodes, 2 rails each", "spread 4.00 %", "2.00 GiB", "42.9 s", "1.56 TiB", "disk"):
+    for expected in (
+        "to 4 nodes, 2 rails each",
+        "spread 4.00 %",
+        "2.00 GiB",
+        "44.7 s",
+        "1.56 TiB",
+        "max(17.2 s account egress, 6.44 s fabric, 42.9 s disk) / 0.97",
+    ):
         assert expected in text
 
 

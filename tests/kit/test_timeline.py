@@ -35,6 +35,8 @@ def report(*ranks: RankRecord, nodes: int = 4) -> Report:
     return Report(
         source="/data",
         dest="/nvme",
+        outcome="",
+        facts=(),
         nodes=nodes,
         files=3,
         size_bytes=4000,
@@ -162,4 +164,4 @@ def test_the_time_axis_has_a_handful_of_marks(end_s: float) -> None:
 
 
 def test_a_step_is_drawn_for_each_value() -> None:
-    assert step_path([5, 10], 10) == "M0 100V50.0H500.0V0.0H1000.0"
+    assert step_path([0.5, 1.0]) == "M0 100V50.0H500.0V0.0H1000.0"

@@ -7,7 +7,7 @@ from typing import Final, NoReturn
 
 import pytest
 
-KINDS: Final = ("azurite", "docker", "slurm")
+KINDS: Final = ("azurite", "browser", "docker", "slurm")
 VARIABLE: Final = "AZCP_TEST_REQUIRE"
 
 

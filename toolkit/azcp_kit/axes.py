@@ -45,11 +45,11 @@ def time_ticks(end_s: float) -> tuple[Tick, ...]:
     )
 
 
-def step_path(values: Sequence[float], top: float) -> str:
-    """SVG path data of one horizontal step for each value; each is the mean rate of its span of time."""
-    if not values:
+def step_path(shares: Sequence[float]) -> str:
+    """SVG path data of one horizontal step for each share of the height, the mean of its span of time."""
+    if not shares:
         return ""
-    width = VIEW_WIDTH / len(values)
-    heights = [VIEW_HEIGHT * (1 - value / top) for value in values]
+    width = VIEW_WIDTH / len(shares)
+    heights = [VIEW_HEIGHT * (1 - share) for share in shares]
     steps = (f"V{height:.1f}H{(index + 1) * width:.1f}" for index, height in enumerate(heights))
     return f"M0 {VIEW_HEIGHT}{''.join(steps)}"

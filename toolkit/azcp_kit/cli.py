@@ -140,6 +140,7 @@ def plan(
     ranks: Annotated[int, typer.Option(min=1, help="Ranks: nodes times rails.")],
     rails: Annotated[int, typer.Option(min=1, help="Ranks per node, each with its own HCA.")] = 1,
     memory: Annotated[str, typer.Option(help="Buffers per rank, 4GiB if absent.")] = "",
+    bcast_chunk: Annotated[str, typer.Option(help="Bytes of one broadcast, found if absent.")] = "",
     egress: Annotated[str, typer.Option(help="Rate of the account in total.")] = "200Gbps",
     fabric: Annotated[str, typer.Option(help="Rate of each node's fabric, all rails together.")] = "135Gbps",
     disk: Annotated[str, typer.Option(help="Rate at which each node's disk writes.")] = "100Gbps",
@@ -150,7 +151,7 @@ def plan(
     from azcp_kit.units import parse_rate
 
     rates = parse_rate(egress), parse_rate(fabric), parse_rate(disk)
-    found = plan_cluster(PlanRequest(listing, ranks, rails, memory, *rates))
+    found = plan_cluster(PlanRequest(listing, ranks, rails, memory, *rates, chunk=bcast_chunk))
     if as_json:
         import json
 
@@ -159,6 +160,19 @@ def plan(
         from azcp_kit.plan_table import print_plan
 
         print_plan(found)
+
+
+@app.command()
+def report(
+    file: Annotated[Path, typer.Argument(dir_okay=False, help="What azcp-distribute --report wrote.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", dir_okay=False, help="The picture: a .html or a .png file.")
+    ] = Path("run.html"),
+) -> None:
+    """Draw a run: download, broadcast and write of each node over time, the slowest marked."""
+    from azcp_kit.picture import write_picture
+
+    typer.echo(write_picture(file, output))
 
 
 @app.command()

@@ -103,8 +103,8 @@ def _manifest(folder: Path, example: Example) -> str:
 
 def plan_text(listing: Path, nodes: int) -> str:
     """What ``azcp-kit plan`` prints for a listing on so many nodes."""
-    rates = (parse_rate(rate) for rate in ("200Gbps", "135Gbps", "100Gbps"))
-    plan = plan_cluster(PlanRequest(listing, nodes, 1, "4GiB", *rates))
+    egress, fabric, disk = (parse_rate(rate) for rate in ("200Gbps", "135Gbps", "100Gbps"))
+    plan = plan_cluster(PlanRequest(listing, nodes, 1, "4GiB", egress, fabric, disk))
     console = Console(file=io.StringIO(), width=_WIDTH, highlight=False, color_system=None)
     with console.capture() as capture:
         console.print(plan_tables(plan))

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING
 
 from azcp_runtime.contract import ExitCode, PlanError, UsageError
 
-from azcp_kit.predict import Cluster, Forecast, Forecasts, predict
+from azcp_kit.predict import (
+    FORMULA,
+    START_S,
+    Cluster,
+    Forecast,
+    Forecasts,
+    Pipeline,
+    Terms,
+    one_pass_terms,
+    predict,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What to plan for; rates are bytes per second, an empty `memory` leaves it to the planner."""
+    """What to plan for; rates are bytes per second, an empty `memory` or `chunk` is left to the planner."""
 
     listing: Path
     ranks: int
@@ -28,6 +38,7 @@ class PlanRequest:
     egress: float
     fabric: float
     disk: float
+    chunk: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,6 +65,7 @@ class ClusterPlan:
     cluster: Cluster
     rails: int
     forecasts: Forecasts
+    terms: Terms
 
 
 def plan_cluster(request: PlanRequest) -> ClusterPlan:
@@ -70,6 +82,7 @@ def planner_argv(request: PlanRequest) -> list[str]:
     """The command that plans `request`."""
     argv = [sys.executable, "-m", "azcp_runtime.planner", "--listing", str(request.listing)]
     argv += ["--ranks", str(request.ranks), "--rails", str(request.rails)]
+    argv += ["--bcast-chunk", request.chunk] if request.chunk else []
     return [*argv, "--memory", request.memory] if request.memory else argv
 
 
@@ -99,6 +112,13 @@ def plan_json(plan: ClusterPlan) -> dict[str, object]:
         "chunk_bytes": plan.chunk_bytes,
         "balance": asdict(plan.balance),
         "rates": {name: value for name, value in asdict(plan.cluster).items() if name != "nodes"},
+        "formula": {
+            "seconds": FORMULA,
+            "start": plan.terms.start_s,
+            "busy": {kind.value: seconds for kind, seconds in plan.terms.spans_s.items()},
+            "busy_share": plan.terms.busy_share,
+            "rounds": plan.terms.rounds_s,
+        },
         "forecasts": {name: _forecast_json(forecast) for name, forecast in vars(plan.forecasts).items()},
     }
 
@@ -116,16 +136,19 @@ def _plan(answer: Mapping[str, object], request: PlanRequest) -> ClusterPlan:
     numbers = {name: value for name, value in answer.items() if isinstance(value, int)}
     size_bytes = numbers["bytes"]
     cluster = Cluster(request.ranks // request.rails, request.egress, request.fabric, request.disk)
+    balance = _balance(answer)
+    pipeline = Pipeline(balance.owners * numbers["chunk_bytes"], numbers["own_slots"], START_S)
     return ClusterPlan(
         files=numbers["files"],
         size_bytes=size_bytes,
         shards=numbers["shards"],
         chunk_bytes=numbers["chunk_bytes"],
         memory_bytes=numbers["memory_bytes"],
-        balance=_balance(answer),
+        balance=balance,
         cluster=cluster,
         rails=request.rails,
-        forecasts=predict(size_bytes, cluster),
+        forecasts=predict(size_bytes, cluster, pipeline),
+        terms=one_pass_terms(size_bytes, cluster, pipeline),
     )
 
 

@@ -8,6 +8,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from azcp_kit.predict import FORMULA
 from azcp_kit.units import format_rate, format_seconds, format_size
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ def print_plan(plan: ClusterPlan) -> None:
 
 def plan_tables(plan: ClusterPlan) -> Group:
     """What is to move, how it is shared, and how long each way takes."""
-    return Group(_headline(plan), "", _balance(plan), "", _forecasts(plan), _assumptions(plan))
+    return Group(
+        _headline(plan), "", _balance(plan), "", _forecasts(plan), _assumptions(plan), _formula(plan)
+    )
 
 
 def _headline(plan: ClusterPlan) -> Text:
@@ -70,5 +73,18 @@ def _assumptions(plan: ClusterPlan) -> Text:
     return Text(
         f"at {format_rate(cluster.egress)} from the account in total, {format_rate(cluster.fabric)} of fabric"
         f" and {format_rate(cluster.disk)} of disk per node",
+        style="dim",
+    )
+
+
+def _formula(plan: ClusterPlan) -> Text:
+    terms = plan.terms
+    busy = ", ".join(f"{format_seconds(seconds)} {kind.value}" for kind, seconds in terms.spans_s.items())
+    return Text(
+        f"one pass = {FORMULA}\n"
+        f"         = {format_seconds(terms.start_s)} + max({busy}) / {terms.busy_share:.2f}"
+        f" + {format_seconds(terms.rounds_s)}\n"
+        "start: connect, list, compare; u: how busy the slowest is, with few chunks of an owner under way;\n"
+        "rounds: the first chunks and the last, when two of the three wait",
         style="dim",
     )

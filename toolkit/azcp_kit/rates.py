@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from azcp_kit.report import RankRecord, Report
 
-SPANS: Final = 200
-"""Spans of time on the axis: with more, the lines of a screen-wide picture merge."""
+SPANS: Final = 120
+"""Spans of time on the axis: with more, single chunks show and hide the rates."""
 
 
 @dataclass(frozen=True)

@@ -43,14 +43,17 @@ class RankRecord:
 class Report:
     """A run: where from and to, how long the stages took, and what each rank did.
 
-    `stage_seconds` and `stage_bytes` hold the stages that took place; `retries` counts by class.
+    `stage_seconds` and `stage_bytes` hold the stages that took place; `retries` counts by class; `outcome`
+    says why the run ended early, and is empty where it did not; `facts` name the transport and the versions.
     """
 
     source: str
     dest: str
+    outcome: str
     nodes: int
     files: int
     size_bytes: int
+    facts: tuple[str, ...]
     stage_seconds: dict[str, float]
     stage_bytes: dict[str, int]
     ranks: tuple[RankRecord, ...]
@@ -89,17 +92,27 @@ def parse_report(data: object) -> Report:
 def _report(data: Mapping[str, object]) -> Report:
     stages = _mapping(data["stages"])
     spans = {name: _mapping(stage) for name, stage in stages.items()}
+    outcome = _mapping(data["outcome"])
+    listed = spans.get("list", {"files": 0, "bytes": 0})  # a run may end before it
     return Report(
         source=str(data["source"]),
         dest=str(data["dest"]),
+        outcome="" if outcome["status"] == "done" else f"{outcome['status']}: {outcome['reason']}",
         nodes=_whole(data["nodes"]),
-        files=_whole(spans["list"]["files"]),
-        size_bytes=_whole(spans["list"]["bytes"]),
+        files=_whole(listed["files"]),
+        size_bytes=_whole(listed["bytes"]),
+        facts=_facts(data),
         stage_seconds={name: _number(stage["seconds"]) for name, stage in spans.items()},
         stage_bytes={name: _whole(stage["bytes"]) for name, stage in spans.items() if "bytes" in stage},
         ranks=tuple(_rank(_mapping(rank)) for rank in _list(data["ranks"])),
         retries={name: _whole(count) for name, count in _mapping(data["retries"]).items()},
     )
+
+
+def _facts(data: Mapping[str, object]) -> tuple[str, ...]:
+    versions, transport = _mapping(data["versions"]), _mapping(data["transport"])
+    carried = ", ".join(f"{name} {value}" for name, value in transport.items() if value)
+    return (*(f"{name} {version}" for name, version in versions.items() if version), carried or "one node")
 
 
 def _rank(data: Mapping[str, object]) -> RankRecord:

@@ -23,13 +23,25 @@ TOGETHER: Final = 0.02
 
 @dataclass(frozen=True)
 class Row:
-    """One rate of one node: SVG path data in a box of axes.VIEW_WIDTH x VIEW_HEIGHT, time to the right."""
+    """One rate over time, as shares of the height.
+
+    As SVG path data it lies in a box of axes.VIEW_WIDTH x VIEW_HEIGHT.
+    """
 
     kind: str
     label: str
     peak: str
-    area: str
-    line: str
+    shares: tuple[float, ...]
+
+    @property
+    def line(self) -> str:
+        """The rate as a line."""
+        return step_path(self.shares)
+
+    @property
+    def area(self) -> str:
+        """What is below the line."""
+        return f"{self.line}V{VIEW_HEIGHT}H0Z" if self.shares else ""
 
 
 @dataclass(frozen=True)
@@ -75,9 +87,12 @@ class Timeline:
 
     source: str
     dest: str
+    outcome: str
+    facts: tuple[str, ...]
     tiles: tuple[Tile, ...]
     keys: tuple[Key, ...]
     ticks: tuple[Tick, ...]
+    together: Band | None
     bands: tuple[Band, ...]
     hidden: str
     head: tuple[str, ...]
@@ -103,28 +118,31 @@ TABLE_HEAD: Final = (
 )
 
 
-def timeline(report: Report) -> Timeline:
-    """The drawing of a run."""
+def timeline(report: Report, most_nodes: int = MAX_DRAWN_NODES) -> Timeline:
+    """The drawing of a run, with the bands of at most so many nodes."""
     rates = node_rates(report)
     slowest = slowest_node(rates)
     tops = scales(rates)
     end_s = max((node.end_s for node in rates), default=0.0)
-    drawn = sorted(rates, key=lambda node: -node.finish_s)[:MAX_DRAWN_NODES]
+    drawn = sorted(rates, key=lambda node: -node.finish_s)[:most_nodes]
     hidden = len(rates) - len(drawn)
     return Timeline(
         source=report.source,
         dest=report.dest,
+        outcome=report.outcome,
+        facts=report.facts,
         tiles=_tiles(report),
         keys=tuple(
             Key(kind, f"{meaning}, 0 to {format_rate(top)}")
             for (kind, _, meaning), top in zip(ROWS, tops, strict=True)
         ),
         ticks=time_ticks(end_s),
+        together=_together(rates, tops, end_s) if len(rates) > 1 else None,
         bands=tuple(
             _band(node, tops, end_s, slowest=node.node == slowest)
             for node in sorted(drawn, key=lambda node: node.node)
         ),
-        hidden=f"The {hidden} nodes that were done first are in the table only." if hidden else "",
+        hidden=f"The {hidden:,} nodes that were done first have no curves of their own." if hidden else "",
         head=TABLE_HEAD,
         table=tuple(
             TableRow(_cells(f"{node.node}", node.host, node.ranks, node.finish_s), node.node == slowest)
@@ -166,10 +184,31 @@ def _band(node: NodeRates, tops: tuple[float, ...], end_s: float, *, slowest: bo
     )
 
 
+def _together(rates: Sequence[NodeRates], tops: tuple[float, ...], end_s: float) -> Band:
+    """All nodes: what they download in total, and what a node receives and writes on average."""
+    totals = [sum(values) for values in zip(*(node.fetched for node in rates), strict=True)]
+    received, written = (
+        [sum(values) / len(rates) for values in zip(*series, strict=True)]
+        for series in ([node.received for node in rates], [node.written for node in rates])
+    )
+    last_s = max(node.finish_s for node in rates)
+    return Band(
+        name=f"All {len(rates):,} nodes",
+        host="download in total, broadcast and write per node",
+        done=f"done after {format_seconds(last_s)}",
+        finish=f"{100 * last_s / end_s if end_s else 0:.2f}",
+        slowest=False,
+        rows=(
+            _row("download", "Download", totals, nice_ceiling(max(totals, default=0.0))),
+            _row("broadcast", "Broadcast in", received, tops[1]),
+            _row("write", "Write", written, tops[2]),
+        ),
+    )
+
+
 def _row(kind: str, label: str, values: Sequence[float], top: float) -> Row:
-    line = step_path(values, top)
-    area = f"{line}V{VIEW_HEIGHT}H0Z" if line else ""
-    return Row(kind, label, f"peak {format_rate(max(values, default=0.0))}", area, line)
+    peak = format_rate(max(values, default=0.0))
+    return Row(kind, label, f"peak {peak}", tuple(value / top for value in values))
 
 
 def _tiles(report: Report) -> tuple[Tile, ...]:

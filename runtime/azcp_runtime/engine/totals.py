@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Final
 
 from azcp_runtime.mpi.ranks import Ranks
 from azcp_runtime.summary import Span
+
+RETRY_CLASSES: Final = ("503", "429", "5xx", "transport")
+"""In the order of azure.retry.Retries.CLASSES, which cannot be imported without the SDK."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,12 @@ def gather_totals(ranks: Ranks, mine: RankTotals) -> list[RankTotals]:
     """All ranks' totals on rank 0, by rank; empty elsewhere."""
     rows = ranks.gather(json.dumps(asdict(mine)).encode())
     return sorted((RankTotals(**json.loads(row)) for row in rows), key=lambda totals: totals.rank)
+
+
+def retries_by_class(totals: Sequence[RankTotals]) -> dict[str, int]:
+    """Retries of these ranks together."""
+    counts = [sum(column) for column in zip(*(row.retries for row in totals), strict=True)]
+    return dict(zip(RETRY_CLASSES, counts, strict=False))
 
 
 def span_of(totals: list[RankTotals], moved: int, *, fetch: bool) -> Span:

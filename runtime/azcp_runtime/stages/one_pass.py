@@ -13,7 +13,7 @@ from typing import Final
 from azcp_runtime.disk.commit import Committer
 from azcp_runtime.disk.tree import Tree
 from azcp_runtime.engine.fetch import Fetchers
-from azcp_runtime.engine.one_pass import LaneState, OnePass, Parts, Trouble
+from azcp_runtime.engine.one_pass import BcastTotals, LaneState, OnePass, Parts, Trouble
 from azcp_runtime.engine.slots import Slot
 from azcp_runtime.engine.totals import RankTotals
 from azcp_runtime.engine.watch import Watch
@@ -97,6 +97,7 @@ class Pass:
         self._lanes = [self._lane_state(index, lane) for index, lane in enumerate(mine)]
         self._fabric: Fabric = ranks.open_lanes([lane.owner // seat.rails for lane in mine])
         self._fetchers = self._make_fetchers()
+        self._bcast = BcastTotals()
 
     def run(self) -> RankTotals:
         """Move everything and commit it; this rank's figures.
@@ -118,7 +119,8 @@ class Pass:
             self._work.reader.shown,
         )
         loop = OnePass(parts, self._watch.tick, self._work.options.stall_timeout)
-        self._watch.follow(loop.totals)
+        self._bcast = loop.totals
+        self._watch.follow(self._bcast)
         try:
             loop.run()
             self._stop.set()
@@ -128,7 +130,7 @@ class Pass:
             self._commit()
         finally:
             self._watch.end()  # gives the terminal its cursor back
-        return self._totals(loop)
+        return self.so_far()
 
     def _commit(self) -> None:
         """Give every file its name: those of one rail as they came, the rest when all rails are done."""
@@ -185,7 +187,8 @@ class Pass:
             fail=self._trouble.report,
         )
 
-    def _totals(self, loop: OnePass) -> RankTotals:
+    def so_far(self) -> RankTotals:
+        """This rank's figures, of a pass that has ended or is under way."""
         seat, began = self._ranks.seat, self._watch.began
         usage = resource.getrusage(resource.RUSAGE_SELF)
         fetch = self._fetchers.totals if self._fetchers else None
@@ -196,12 +199,12 @@ class Pass:
             host=seat.host,
             fetched_bytes=fetch.bytes if fetch else 0,
             fetch_span=(fetch.began - began, fetch.ended - began) if fetch else (0.0, 0.0),
-            received_bytes=loop.totals.received,
-            bcast_span=(max(0.0, loop.totals.began - began), max(0.0, loop.totals.ended - began)),
+            received_bytes=self._bcast.received,
+            bcast_span=(max(0.0, self._bcast.began - began), max(0.0, self._bcast.ended - began)),
             written_bytes=self._writers.totals.bytes,
             cpu_seconds=usage.ru_utime + usage.ru_stime,
             cpu_fetch_seconds=fetch.cpu_s if fetch else 0.0,
-            cpu_bcast_seconds=loop.totals.cpu_s,
+            cpu_bcast_seconds=self._bcast.cpu_s,
             cpu_write_seconds=self._writers.totals.cpu_s + self._committer.cpu_s,
             max_rss_bytes=usage.ru_maxrss * 1024,
             retries=self._work.retries(),

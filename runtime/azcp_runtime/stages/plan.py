@@ -86,6 +86,21 @@ def plan_lines(seat: Seat, listing: Listing, plan: Plan, budget: Budget) -> Iter
         yield f"[plan] rank {lane.owner}: {lane.total_bytes} bytes in {lane.chunks} chunks"
 
 
+def plan_figures(listing: Listing, plan: Plan, budget: Budget) -> dict[str, float]:
+    """The same for the report; chunks and memory are bytes, memory of one rank."""
+    return {
+        "files": len(listing),
+        "bytes": listing.total_bytes,
+        "shards": plan.shards,
+        "owners": len(plan.lanes),
+        "spread_percent": spread_percent(plan),
+        "chunk_bytes": budget.chunk_bytes,
+        "own_slots": budget.own_slots,
+        "lane_slots": budget.lane_slots,
+        "memory_bytes": budget.memory_bytes,
+    }
+
+
 def check_same_plan(ranks: Ranks, plan: Plan) -> None:
     """Refuse to start where two ranks have planned differently.
 
