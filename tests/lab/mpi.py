@@ -20,7 +20,7 @@ from tests.lab.processes import command_line, kill, processes_with
 from tests.lab.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 MPIRUN: Final = Path(sys.prefix, "bin", "mpirun")
 DISTRIBUTE: Final = Path(sys.prefix, "bin", "azcp-distribute")
@@ -134,6 +134,7 @@ def distribute(
     ranks: int | None = None,
     nodes: int | None = None,
     env: Mapping[str, str] | None = None,
+    under: Sequence[str] = (),
     deadline_s: float = DEADLINE_S,
 ) -> Outcome:
     """Run it to its end.
@@ -145,9 +146,10 @@ def distribute(
         ranks: under mpirun; None is a plain process.
         nodes: how many nodes the ranks count as; None leaves the machine one node.
         env: beside what the job needs itself.
+        under: a command that runs the one it is given, such as prlimit.
         deadline_s: a safety net: the job is killed and the test fails.
     """
-    with started(source, dest, *options, ranks=ranks, nodes=nodes, env=env) as job:
+    with started(source, dest, *options, ranks=ranks, nodes=nodes, env=env, under=under) as job:
         return job.wait(deadline_s)
 
 
@@ -159,6 +161,7 @@ def started(
     ranks: int | None = None,
     nodes: int | None = None,
     env: Mapping[str, str] | None = None,
+    under: Sequence[str] = (),
 ) -> Iterator[Job]:
     """A running job, arguments as for `distribute`; what is left of it ends with the block."""
     token = secrets.token_hex(8)
@@ -167,7 +170,7 @@ def started(
     # Shared memory segments of killed ranks stay for ever in /dev/shm: here they go with the folder.
     with tempfile.TemporaryDirectory(prefix="azcp-lab-", dir="/dev/shm") as folder:
         scratch = Path(folder)
-        command = [*_launcher(ranks, scratch), str(DISTRIBUTE), source, str(dest), *options]
+        command = [*under, *_launcher(ranks, scratch), str(DISTRIBUTE), source, str(dest), *options]
         job = _start(command, environment, scratch, token)
         try:
             yield job
