@@ -13,7 +13,7 @@ from typing import NoReturn
 from azcp_runtime import console
 from azcp_runtime.contract import AzcpError, ExitCode, InterruptedRunError
 from azcp_runtime.mpi.launch import check_world_size, is_first, launched_by_mpi
-from azcp_runtime.mpi.ranks import PeerFailedError, Ranks
+from azcp_runtime.mpi.ranks import OTHERS_PATIENCE, PeerFailedError, Ranks
 from azcp_runtime.options import Options, parse_options
 from azcp_runtime.scrub import scrub
 
@@ -57,7 +57,7 @@ def _join(options: Options, env: Mapping[str, str]) -> Ranks:
         return Solo(env)
     from azcp_runtime.mpi.world import World
 
-    return World(env, options.stall_timeout)
+    return World(env, options.stall_timeout, OTHERS_PATIENCE * options.stall_timeout + options.retry_time)
 
 
 def _end(ranks: Ranks, reason: str, code: int) -> NoReturn:

@@ -102,7 +102,7 @@ def test_when_the_first_rank_is_stopped_in_the_pass_the_others_end(dest: Path) -
         wait_until(lambda: job.ended() or account.served_bytes() > MIB, DEADLINE_S, "the pass has begun")
         stop(job, 0)
         outcome = end_of(job)
-    expect_failure(outcome, ExitCode.BROADCAST, "waits for rank 0")
+    expect_failure(outcome, ExitCode.BROADCAST, "waits for the lane of rank 0")
     for node in range(RANKS):
         assert wrong_files(dest / f"node{node}", data_set.manifest) == []
 
@@ -128,15 +128,21 @@ def test_a_rank_that_is_stopped_in_the_commit_is_named(dest: Path) -> None:
     expect_failure(outcome, ExitCode.BROADCAST, SILENT.format(1))
 
 
+def test_when_the_first_rank_is_stopped_in_the_commit_the_others_end(dest: Path) -> None:
+    outcome = run_with_a_rank_stopped_in_the_commit(dest, 0)
+    expect_an_end(outcome)
+    assert "no sign of life from rank 0" in outcome.stderr
+
+
 def run_with_a_rank_stopped_in_the_commit(dest: Path, rank: int) -> Outcome:
     # Files without bytes get their names after the pass.
     blobs = {f"empty/{number}": StoredBlob(b"") for number in range(EMPTY_FILES)}
     with (
         FaultAccount(blobs) as account,
-        started(account.url(), dest, STALL, ranks=RANKS, nodes=RANKS) as job,
+        started(account.url(), dest, STALL, "--retry-time=4", ranks=RANKS, nodes=RANKS) as job,
     ):
         folder = dest / f"node{rank}" / "empty"
-        wait_until(lambda: job.ended() or folder.exists(), DEADLINE_S, "the commit has begun")
+        wait_until(lambda: job.ended() or partial_files(folder) != [], DEADLINE_S, "the commit has begun")
         stop(job, rank)
         assert partial_files(folder)
         return end_of(job)

@@ -85,6 +85,10 @@ class Tree:
         """The final path of a file."""
         return self._root + local_path(self._names[file])
 
+    def is_empty(self, file: int) -> bool:
+        """Whether a file has no bytes, so that nothing brings it."""
+        return not self._sizes[file]
+
     def open_partial(self, file: int, *, direct: bool) -> int:
         """Open a file's partial at its full size, made with its folders where needed.
 

@@ -6,7 +6,7 @@ import os
 import socket
 import sys
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NoReturn
 
 from azcp_runtime.engine.slots import Slot
@@ -74,6 +74,16 @@ class _NoFabric:
         """Nothing moves elsewhere."""
         return 0
 
+    def explain(self, held_up_by: Callable[[], str]) -> None:
+        """Nobody asks."""
+
+    def held_up(self) -> dict[int, str]:
+        """Nobody else is there."""
+        return {}
+
     def silent(self) -> list[int]:
         """Nobody else is there."""
         return []
+
+    def close(self) -> None:
+        """Nothing to give back."""
