@@ -164,18 +164,38 @@ def started(
     under: Sequence[str] = (),
 ) -> Iterator[Job]:
     """A running job, arguments as for `distribute`; what is left of it ends with the block."""
-    token = secrets.token_hex(8)
     simulate = {} if nodes is None else {ENV_SIMULATE_NODES: str(nodes)}
-    environment = _clean_environment() | {JOB_VARIABLE: token} | simulate | dict(env or {})
+    with _scratch() as scratch:
+        command = [*under, *_launcher(ranks, scratch), str(DISTRIBUTE), source, str(dest), *options]
+        with _running(command, simulate | dict(env or {}), scratch) as job:
+            yield job
+
+
+@contextmanager
+def launched(launcher: Sequence[str], source: str, dest: Path, *options: str) -> Iterator[Job]:
+    """A running job under a launcher of the caller's own."""
+    with (
+        _scratch() as scratch,
+        _running([*launcher, str(DISTRIBUTE), source, str(dest), *options], {}, scratch) as job,
+    ):
+        yield job
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
     # Shared memory segments of killed ranks stay for ever in /dev/shm: here they go with the folder.
     with tempfile.TemporaryDirectory(prefix="azcp-lab-", dir="/dev/shm") as folder:
-        scratch = Path(folder)
-        command = [*under, *_launcher(ranks, scratch), str(DISTRIBUTE), source, str(dest), *options]
-        job = _start(command, environment, scratch, token)
-        try:
-            yield job
-        finally:
-            job.kill_all()
+        yield Path(folder)
+
+
+@contextmanager
+def _running(command: list[str], env: Mapping[str, str], scratch: Path) -> Iterator[Job]:
+    token = secrets.token_hex(8)
+    job = _start(command, _clean_environment() | {JOB_VARIABLE: token} | dict(env), scratch, token)
+    try:
+        yield job
+    finally:
+        job.kill_all()
 
 
 def _start(command: list[str], environment: dict[str, str], scratch: Path, token: str) -> Job:
