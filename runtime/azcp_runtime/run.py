@@ -88,6 +88,7 @@ class Run:
         self._verify(destination.path, listing)
         self._filelist(listing)
         self._finish(location, totals, retries)
+        destination.release()
 
     def _check_early(self) -> None:
         """What would fail only at the end of the run, or after the listing."""

@@ -81,6 +81,10 @@ class Tree:
         self._reserves = _file_system(self._root) != _TMPFS
         self.direct = direct
 
+    def close(self) -> None:
+        """No file is written any more."""
+        os.close(self._folder)
+
     def target(self, file: int) -> bytes:
         """The final path of a file."""
         return self._root + local_path(self._names[file])

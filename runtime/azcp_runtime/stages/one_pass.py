@@ -148,6 +148,7 @@ class Pass:
         self._trouble.check()
         self._ranks.barrier()
         self._fabric.close()
+        self._tree.close()
 
     def _lane_state(self, index: int, lane: Lane) -> LaneState:
         count = self._work.budget.own_slots if index == self._own else self._work.budget.lane_slots
