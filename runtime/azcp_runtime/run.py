@@ -191,7 +191,7 @@ class Run:
         if not self._options.verify:
             return
         began = time.monotonic()
-        found = verify(self._ranks, dest, listing)
+        found = verify(self._ranks, dest, listing, self._options.stall_timeout)
         seconds = time.monotonic() - began
         self._stages["verify"] = {
             "files": found.files,
