@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MIB: Final = 1 << 20
 DEADLINE_S: Final = 120.0
-STALL: Final = ("--stall-timeout=4", "--retry-time=20")
+STALL: Final = ("--stall-timeout=10", "--retry-time=20")
 
 WORLDS: Final[tuple[tuple[int | None, int | None], ...]] = (
     (None, None),
