@@ -17,7 +17,7 @@ from tests.lab.expectations import REASON, expect_distributed
 from tests.lab.fault_account import FaultAccount
 from tests.lab.mpi import Job, Outcome, distribute, started
 from tests.lab.stored_blobs import StoredBlob, stored
-from tests.lab.trees import partial_files, wrong_files
+from tests.lab.trees import is_begun, partial_files, wrong_files
 from tests.lab.waiting import wait_until
 
 MIB: Final = 1 << 20
@@ -76,9 +76,7 @@ def test_a_disk_that_stops_answering_in_the_commit_is_named(tmp_path: Path, dest
         FaultAccount(blobs) as account,
         started(account.url(), dest, STALL, ranks=RANKS, nodes=RANKS) as job,
     ):
-        wait_until(
-            lambda: job.ended() or partial_files(disk / "empty") != [], DEADLINE_S, "the commit has begun"
-        )
+        wait_until(lambda: job.ended() or is_begun(disk / "empty"), DEADLINE_S, "the commit has begun")
         outcome = end_after_a_freeze(job, disk)
     assert outcome.code == ExitCode.DOWNLOAD
     told = re.search(r"rank 1 on \S+: \S+/node1: nothing was written for 3 s", outcome.stderr)

@@ -20,7 +20,7 @@ from tests.lab.faults import FOREVER, Fault, listing
 from tests.lab.mpi import Job, Outcome, distribute, started
 from tests.lab.processes import kill
 from tests.lab.stored_blobs import StoredBlob, stored
-from tests.lab.trees import partial_files, wrong_files
+from tests.lab.trees import is_begun, partial_files, wrong_files
 from tests.lab.waiting import wait_until
 
 MIB: Final = 1 << 20
@@ -123,6 +123,20 @@ def test_a_rank_that_is_stopped_while_another_lists_is_named(dest: Path) -> None
     assert "rank 3" not in outcome.stderr
 
 
+def test_when_the_first_rank_is_stopped_while_it_lists_the_others_end(dest: Path) -> None:
+    gate = Gate()
+    with (
+        FaultAccount({"b": StoredBlob(b"data")}, [gate.fault(listing)]) as account,
+        started(account.url(), dest, STALL, "--retry-time=4", ranks=RANKS, nodes=RANKS) as job,
+    ):
+        wait_until(gate.was_asked, DEADLINE_S, "the first rank lists")
+        stop(job, 0)
+        outcome = end_of(job)
+        gate.open()
+    expect_an_end(outcome)
+    assert "no sign of life from rank 0" in outcome.stderr
+
+
 def test_a_rank_that_is_stopped_in_the_commit_is_named(dest: Path) -> None:
     outcome = run_with_a_rank_stopped_in_the_commit(dest, 1)
     expect_failure(outcome, ExitCode.BROADCAST, SILENT.format(1))
@@ -142,7 +156,7 @@ def run_with_a_rank_stopped_in_the_commit(dest: Path, rank: int) -> Outcome:
         started(account.url(), dest, STALL, "--retry-time=4", ranks=RANKS, nodes=RANKS) as job,
     ):
         folder = dest / f"node{rank}" / "empty"
-        wait_until(lambda: job.ended() or partial_files(folder) != [], DEADLINE_S, "the commit has begun")
+        wait_until(lambda: job.ended() or is_begun(folder), DEADLINE_S, "the commit has begun")
         stop(job, rank)
         assert partial_files(folder)
         return end_of(job)
