@@ -13,7 +13,7 @@ from typing import NoReturn
 from azcp_runtime import console
 from azcp_runtime.contract import AzcpError, ExitCode, InterruptedRunError
 from azcp_runtime.mpi.launch import check_world_size, is_first, launched_by_mpi
-from azcp_runtime.mpi.ranks import PeerFailedError, Ranks
+from azcp_runtime.mpi.ranks import OTHERS_PATIENCE, PeerFailedError, Ranks
 from azcp_runtime.options import Options, parse_options
 from azcp_runtime.rails.choose import Binding
 from azcp_runtime.scrub import scrub
@@ -71,7 +71,8 @@ def _join(options: Options, env: MutableMapping[str, str]) -> tuple[Ranks, Bindi
     from azcp_runtime.rails.bind import bind_rank
 
     rail = None if options.rails is None else bind_rank(options.rail_wish, env)
-    return World(env, options.stall_timeout), rail
+    first_patience_s = OTHERS_PATIENCE * options.stall_timeout + options.retry_time
+    return World(env, options.stall_timeout, first_patience_s), rail
 
 
 def _end(ranks: Ranks, reason: str, code: int) -> NoReturn:

@@ -101,6 +101,7 @@ class Run:
         self._verify(destination.path, listing)
         self._filelist(listing)
         self._finish(totals, retries)
+        destination.release()
 
     def _share_rails(self) -> None:
         wanted = self._options.rails
@@ -230,7 +231,7 @@ class Run:
         if not self._options.verify:
             return
         began = time.monotonic()
-        found = verify(self._ranks, dest, listing)
+        found = verify(self._ranks, dest, listing, self._options.stall_timeout)
         seconds = time.monotonic() - began
         self._stages["verify"] = {
             "files": found.files,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +27,7 @@ _BATCH_SEGMENTS: Final = 4096
 _BATCH_BYTES: Final = 16 << 30
 
 _SHOWN: Final = 20
+_PAUSE_S: Final = 3.0
 _NOT_MINE: Final = bytes(MD5_BYTES)
 
 
@@ -58,17 +60,41 @@ class Verified:
         )
 
 
-def verify(ranks: Ranks, dest: Path, listing: Listing) -> Verified:
+class _Stalled:
+    """Finds out that the disk answers no read any more."""
+
+    def __init__(self, stall_timeout_s: float) -> None:
+        self._stall_timeout_s = stall_timeout_s
+        self.read_bytes = 0
+        self._seen = -1
+        self._seen_at = self._looked_at = time.monotonic()
+
+    def look(self, waiting_for: str) -> None:
+        """Raise VerifyError where nothing has been read for too long; to be called every second or two."""
+        now = time.monotonic()
+        was_paused = now - self._looked_at > _PAUSE_S  # this process itself was stopped
+        self._looked_at = now
+        if was_paused or self.read_bytes != self._seen:
+            self._seen, self._seen_at = self.read_bytes, now
+        if now - self._seen_at > self._stall_timeout_s:
+            raise VerifyError(
+                f"nothing was read for {self._stall_timeout_s:.0f} s from {waiting_for}",
+                cause="a disk that does not answer",
+                remedy="look at that disk; --stall-timeout sets the limit",
+            )
+
+
+def verify(ranks: Ranks, dest: Path, listing: Listing, stall_timeout_s: float) -> Verified:
     """Digest every file and compare; each rank digests its rail's share of its node's files.
 
     The outcome is the same on every rank, but only rank 0 can say which nodes differ.
 
     Raises:
-        VerifyError: a file cannot be read.
+        VerifyError: a file cannot be read, or none for so many seconds.
     """
     seat = ranks.seat
     mine = range(seat.rail, len(listing), seat.rails)
-    digests = _digests(ranks, os.fsencode(dest), listing, mine)
+    digests = _digests(ranks, os.fsencode(dest), listing, mine, _Stalled(stall_timeout_s))
     # A bit that is set somewhere but not everywhere belongs to a file that differs.
     everywhere, somewhere = _combined(ranks, array("Q", digests), mine, len(listing))
     differ = [file for file in range(len(listing)) if _at(everywhere, file) != _at(somewhere, file)]
@@ -116,20 +142,26 @@ def _combined(ranks: Ranks, words: array[int], mine: range, files: int) -> tuple
     return ranks.reduce(low, "and").tobytes(), ranks.reduce(high, "or").tobytes()
 
 
-def _digests(ranks: Ranks, root: bytes, listing: Listing, files: Sequence[int]) -> bytes:
+def _digests(ranks: Ranks, root: bytes, listing: Listing, files: Sequence[int], stalled: _Stalled) -> bytes:
     """16 bytes per file. Batches keep a million files from becoming a million futures."""
     found = bytearray()
-    with ThreadPoolExecutor(max(1, cpus() // ranks.seat.rails)) as threads:
+    threads = ThreadPoolExecutor(max(1, cpus() // ranks.seat.rails))
+    try:
         for batch in _batches(listing, files):
-            parts = [threads.submit(_range_md5, root, listing, *segment) for segment in batch]
-            while wait(parts, timeout=1.0).not_done:
+            parts = [threads.submit(_range_md5, root, listing, *segment, stalled) for segment in batch]
+            while waiting := wait(parts, timeout=1.0).not_done:
                 ranks.hear()
+                file = next(file for (file, _, _), part in zip(batch, parts, strict=True) if part in waiting)
+                stalled.look(shown(listing.names[file]))
             by_file: dict[int, list[bytes]] = {}
             for (file, _, _), part in zip(batch, parts, strict=True):
                 by_file.setdefault(file, []).append(part.result())
             for digests in by_file.values():
                 joined = digests[0] if len(digests) == 1 else _md5(b"".join(digests))
                 found += joined
+    finally:
+        # A read that never ends must not hold up the reason.
+        threads.shutdown(wait=False, cancel_futures=True)
     return bytes(found)
 
 
@@ -156,7 +188,7 @@ def _md5(data: bytes) -> bytes:
     return hashlib.md5(data, usedforsecurity=False).digest()
 
 
-def _range_md5(root: bytes, listing: Listing, file: int, start: int, length: int) -> bytes:
+def _range_md5(root: bytes, listing: Listing, file: int, start: int, length: int, stalled: _Stalled) -> bytes:
     path = os.path.join(root, local_path(listing.names[file]))
     state = hashlib.md5(usedforsecurity=False)
     buffer = memoryview(bytearray(min(_READ_BYTES, max(1, length))))
@@ -168,6 +200,7 @@ def _range_md5(root: bytes, listing: Listing, file: int, start: int, length: int
             while length > 0 and (count := opened.readinto(buffer[: min(len(buffer), length)])):
                 state.update(buffer[:count])
                 length -= count
+                stalled.read_bytes += count  # an update that is lost to another thread's is no harm
     except OSError as error:
         raise VerifyError(f"cannot read {shown(path)}: {error.strerror}") from error
     return state.digest()

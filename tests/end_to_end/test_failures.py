@@ -32,6 +32,7 @@ NEVER_RIGHT: Final = {
     "close at the first byte": faults.close_mid_body(0),
     "a range from elsewhere": faults.wrong_start(512),
     "another total": faults.wrong_total(1),
+    "gzip on the way": faults.compressed_on_the_way(),
     "200 instead of 206": faults.whole_instead_of_range(),
     "another ETag": faults.other_etag("0x8DBBBBBBBBBBBBB"),
     "412": faults.error(412, "ConditionNotMet"),
@@ -89,6 +90,16 @@ def test_a_signature_that_expires_halfway_ends_the_run_and_whole_files_stay(dest
         outcome = distribute(account.url(), dest, "--concurrency=1", env=env)
     expect_failure(outcome, ExitCode.RESUMABLE, "expired")
     assert wrong_files(dest, data_set.manifest) == []
+
+
+def test_a_token_that_is_refused_after_some_requests_ends_the_run_and_whole_files_stay(dest: Path) -> None:
+    data_set = plain_data_set(*[MIB] * 12)
+    refused = Fault(faults.unauthorized(), after=6, times=FOREVER)
+    with FaultAccount(stored(data_set), [refused]) as account:
+        outcome = run(account, dest, "--block-size=256KiB", "--concurrency=1", ranks=2)
+    expect_failure(outcome, ExitCode.DOWNLOAD, "401", "identity")
+    for node in range(2):
+        assert wrong_files(dest / f"node{node}", data_set.manifest) == []
 
 
 def test_a_blob_that_changes_during_the_run_is_named_and_its_bytes_are_never_mixed(dest: Path) -> None:

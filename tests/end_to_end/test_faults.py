@@ -46,6 +46,7 @@ RETRIED: Final = {
     "a range from elsewhere": faults.wrong_start(512),
     "Content-Length too large": faults.wrong_length(7),
     "Content-Length too small": faults.wrong_length(-7),
+    "gzip on the way": faults.compressed_on_the_way(),
     "chunked": faults.chunked(),
     "too many headers": faults.header_bomb(),
     "slow": faults.slow(2 * MIB),

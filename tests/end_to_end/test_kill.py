@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -76,9 +77,7 @@ def test_a_killed_run_leaves_nothing_wrong_and_the_next_one_completes(
     expect_trees(dest, data_set, nodes)
 
 
-def test_a_rank_that_is_killed_ends_the_job_with_another_code_than_done(
-    dest: Path, data_set: DataSet
-) -> None:
+def test_a_rank_that_is_killed_ends_the_job_by_its_number_and_signal(dest: Path, data_set: DataSet) -> None:
     pace = Fault(faults.slow(CHUNK), times=FOREVER)
     with (
         FaultAccount(stored(data_set), [pace]) as account,
@@ -88,7 +87,8 @@ def test_a_rank_that_is_killed_ends_the_job_with_another_code_than_done(
         job.kill_rank(2)
         outcome = job.wait(DEADLINE_S)
         job.wait_until_gone(DEADLINE_S)
-    assert outcome.code != ExitCode.DONE
+    assert outcome.code == 128 + signal.SIGKILL
+    assert "process rank 2 with PID" in outcome.stderr
 
 
 @pytest.mark.parametrize("ranks", [None, 2])

@@ -20,7 +20,7 @@ from tests.lab.faults import FOREVER, Fault, listing
 from tests.lab.mpi import Job, Outcome, distribute, started
 from tests.lab.processes import kill
 from tests.lab.stored_blobs import StoredBlob, stored
-from tests.lab.trees import partial_files, wrong_files
+from tests.lab.trees import is_begun, partial_files, wrong_files
 from tests.lab.waiting import wait_until
 
 MIB: Final = 1 << 20
@@ -102,7 +102,7 @@ def test_when_the_first_rank_is_stopped_in_the_pass_the_others_end(dest: Path) -
         wait_until(lambda: job.ended() or account.served_bytes() > MIB, DEADLINE_S, "the pass has begun")
         stop(job, 0)
         outcome = end_of(job)
-    expect_failure(outcome, ExitCode.BROADCAST, "waits for rank 0")
+    expect_failure(outcome, ExitCode.BROADCAST, "waits for the lane of rank 0")
     for node in range(RANKS):
         assert wrong_files(dest / f"node{node}", data_set.manifest) == []
 
@@ -123,9 +123,29 @@ def test_a_rank_that_is_stopped_while_another_lists_is_named(dest: Path) -> None
     assert "rank 3" not in outcome.stderr
 
 
+def test_when_the_first_rank_is_stopped_while_it_lists_the_others_end(dest: Path) -> None:
+    gate = Gate()
+    with (
+        FaultAccount({"b": StoredBlob(b"data")}, [gate.fault(listing)]) as account,
+        started(account.url(), dest, STALL, "--retry-time=4", ranks=RANKS, nodes=RANKS) as job,
+    ):
+        wait_until(gate.was_asked, DEADLINE_S, "the first rank lists")
+        stop(job, 0)
+        outcome = end_of(job)
+        gate.open()
+    expect_an_end(outcome)
+    assert "no sign of life from rank 0" in outcome.stderr
+
+
 def test_a_rank_that_is_stopped_in_the_commit_is_named(dest: Path) -> None:
     outcome = run_with_a_rank_stopped_in_the_commit(dest, 1)
     expect_failure(outcome, ExitCode.BROADCAST, SILENT.format(1))
+
+
+def test_when_the_first_rank_is_stopped_in_the_commit_the_others_end(dest: Path) -> None:
+    outcome = run_with_a_rank_stopped_in_the_commit(dest, 0)
+    expect_an_end(outcome)
+    assert "no sign of life from rank 0" in outcome.stderr
 
 
 def run_with_a_rank_stopped_in_the_commit(dest: Path, rank: int) -> Outcome:
@@ -133,10 +153,10 @@ def run_with_a_rank_stopped_in_the_commit(dest: Path, rank: int) -> Outcome:
     blobs = {f"empty/{number}": StoredBlob(b"") for number in range(EMPTY_FILES)}
     with (
         FaultAccount(blobs) as account,
-        started(account.url(), dest, STALL, ranks=RANKS, nodes=RANKS) as job,
+        started(account.url(), dest, STALL, "--retry-time=4", ranks=RANKS, nodes=RANKS) as job,
     ):
         folder = dest / f"node{rank}" / "empty"
-        wait_until(lambda: job.ended() or folder.exists(), DEADLINE_S, "the commit has begun")
+        wait_until(lambda: job.ended() or is_begun(folder), DEADLINE_S, "the commit has begun")
         stop(job, rank)
         assert partial_files(folder)
         return end_of(job)

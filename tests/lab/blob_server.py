@@ -51,17 +51,19 @@ class BlobServer(socketserver.ThreadingTCPServer):
         answer: Callable[[Request], Answer],
         record: Callable[[Exchange], None],
         certificate: Path | None,
+        address: str = LOOPBACK,
     ) -> None:
         self.answer = answer
         self.record = record
         self.stopping = threading.Event()
         self.context = server_context(certificate) if certificate else None
-        super().__init__((LOOPBACK, 0), _Handler)
+        super().__init__((address, 0), _Handler)
 
     @property
     def authority(self) -> str:
         """Host and port."""
-        return f"{LOOPBACK}:{self.socket.getsockname()[1]}"
+        address, port = self.socket.getsockname()
+        return f"{address}:{port}"
 
     def stop(self) -> None:
         """End the answers that are held back, and take no more."""

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+FROZEN_S: Final = 0.3
+THAWED_S: Final = 0.1
 
 
 def is_root() -> bool:
@@ -18,15 +22,53 @@ def is_root() -> bool:
 
 
 @contextmanager
-def small_ext4(folder: Path, size_bytes: int) -> Iterator[Path]:
-    """An ext4 file system of that size in a loop-mounted image: it takes O_DIRECT, and it is soon full."""
+def small_ext4(folder: Path, size_bytes: int, sector_bytes: int = 512) -> Iterator[Path]:
+    """An ext4 file system of that size on a loop device: it takes O_DIRECT, and it is soon full."""
     image = folder / "ext4.img"
     with image.open("wb") as stream:
         stream.truncate(size_bytes)
-    subprocess.run(["mkfs.ext4", "-q", "-m", "0", image], check=True)
-    with _mounted(folder / "ext4", "-o", "loop", str(image)) as mount:
-        (mount / "lost+found").rmdir()
-        yield mount
+    sectors = ["--sector-size", str(sector_bytes)]
+    attached = subprocess.run(
+        ["losetup", "--find", "--show", *sectors, image], check=True, capture_output=True, text=True
+    )
+    device = attached.stdout.strip()
+    try:
+        subprocess.run(["mkfs.ext4", "-q", "-m", "0", device], check=True)
+        with _mounted(folder / "ext4", device) as mount:
+            (mount / "lost+found").rmdir()
+            yield mount
+    finally:
+        subprocess.run(["losetup", "--detach", device], check=True)
+
+
+@contextmanager
+def frozen(mount: Path) -> Iterator[None]:
+    """Whoever writes to that file system waits, as on a disk that answers no more, until the block ends."""
+    _freeze(mount)
+    try:
+        yield
+    finally:
+        _thaw(mount)
+
+
+@contextmanager
+def stuttering(mount: Path) -> Iterator[None]:
+    """A file system that most of the time takes no write."""
+    ended = threading.Event()
+
+    def stutter() -> None:
+        while not ended.wait(THAWED_S):
+            _freeze(mount)
+            ended.wait(FROZEN_S)
+            _thaw(mount)
+
+    thread = threading.Thread(target=stutter)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 @contextmanager
@@ -57,3 +99,11 @@ def _mounted(point: Path, *arguments: str) -> Iterator[Path]:
         yield point
     finally:
         subprocess.run(["umount", point], check=True)
+
+
+def _freeze(mount: Path) -> None:
+    subprocess.run(["fsfreeze", "--freeze", mount], check=True)
+
+
+def _thaw(mount: Path) -> None:
+    subprocess.run(["fsfreeze", "--unfreeze", mount], check=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import quote
 
 from tests.lab.answers import Answer, Request, honest_answer
-from tests.lab.blob_server import BlobServer, Exchange
+from tests.lab.blob_server import LOOPBACK, BlobServer, Exchange
 from tests.lab.certificate import make_certificate
 from tests.lab.stored_blobs import PAGE_BLOBS
 
@@ -33,6 +33,7 @@ class FaultAccount:
         faults: the first one that matches and is not used up changes the answer.
         tls: https with a certificate made for this account; see `trust`.
         page_blobs: at most so many blobs on a page of the listing.
+        address: where it listens, in the network namespace of the thread that makes it.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class FaultAccount:
         *,
         tls: bool = False,
         page_blobs: int = PAGE_BLOBS,
+        address: str = LOOPBACK,
     ) -> None:
         self.blobs = dict(blobs)
         self.page_blobs = page_blobs
@@ -50,7 +52,7 @@ class FaultAccount:
         self._lock = threading.Lock()
         self._folder = Path(tempfile.mkdtemp(prefix="azcp-lab-tls-")) if tls else None
         self.certificate = make_certificate(self._folder) if self._folder else None
-        self._server = BlobServer(self._answer, self._record, self.certificate)
+        self._server = BlobServer(self._answer, self._record, self.certificate, address)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
 
     def __enter__(self) -> Self:

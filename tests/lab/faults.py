@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -161,6 +162,16 @@ def never() -> Change:
 def chunked() -> Change:
     """The same body in chunked transfer encoding, without Content-Length."""
     return lambda answer: replace(answer.without_headers("Content-Length"), chunked=True)
+
+
+def compressed_on_the_way() -> Change:
+    """What a proxy makes of a range: gzip, with the range's own Content-Range."""
+
+    def change(answer: Answer) -> Answer:
+        body = gzip.compress(answer.body)
+        return replace(answer.with_headers(Content_Encoding="gzip", Content_Length=str(len(body))), body=body)
+
+    return change
 
 
 def header_bomb(headers: int = 2000, value_bytes: int = 200) -> Change:

@@ -20,7 +20,7 @@ from tests.lab.processes import command_line, kill, processes_with
 from tests.lab.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 MPIRUN: Final = Path(sys.prefix, "bin", "mpirun")
 DISTRIBUTE: Final = Path(sys.prefix, "bin", "azcp-distribute")
@@ -134,6 +134,7 @@ def distribute(
     ranks: int | None = None,
     nodes: int | None = None,
     env: Mapping[str, str] | None = None,
+    under: Sequence[str] = (),
     deadline_s: float = DEADLINE_S,
 ) -> Outcome:
     """Run it to its end.
@@ -145,9 +146,10 @@ def distribute(
         ranks: under mpirun; None is a plain process.
         nodes: how many nodes the ranks count as; None leaves the machine one node.
         env: beside what the job needs itself.
+        under: a command that runs the one it is given, such as prlimit.
         deadline_s: a safety net: the job is killed and the test fails.
     """
-    with started(source, dest, *options, ranks=ranks, nodes=nodes, env=env) as job:
+    with started(source, dest, *options, ranks=ranks, nodes=nodes, env=env, under=under) as job:
         return job.wait(deadline_s)
 
 
@@ -159,20 +161,41 @@ def started(
     ranks: int | None = None,
     nodes: int | None = None,
     env: Mapping[str, str] | None = None,
+    under: Sequence[str] = (),
 ) -> Iterator[Job]:
     """A running job, arguments as for `distribute`; what is left of it ends with the block."""
-    token = secrets.token_hex(8)
     simulate = {} if nodes is None else {ENV_SIMULATE_NODES: str(nodes)}
-    environment = _clean_environment() | {JOB_VARIABLE: token} | simulate | dict(env or {})
+    with _scratch() as scratch:
+        command = [*under, *_launcher(ranks, scratch), str(DISTRIBUTE), source, str(dest), *options]
+        with _running(command, simulate | dict(env or {}), scratch) as job:
+            yield job
+
+
+@contextmanager
+def launched(launcher: Sequence[str], source: str, dest: Path, *options: str) -> Iterator[Job]:
+    """A running job under a launcher of the caller's own."""
+    with (
+        _scratch() as scratch,
+        _running([*launcher, str(DISTRIBUTE), source, str(dest), *options], {}, scratch) as job,
+    ):
+        yield job
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
     # Shared memory segments of killed ranks stay for ever in /dev/shm: here they go with the folder.
     with tempfile.TemporaryDirectory(prefix="azcp-lab-", dir="/dev/shm") as folder:
-        scratch = Path(folder)
-        command = [*_launcher(ranks, scratch), str(DISTRIBUTE), source, str(dest), *options]
-        job = _start(command, environment, scratch, token)
-        try:
-            yield job
-        finally:
-            job.kill_all()
+        yield Path(folder)
+
+
+@contextmanager
+def _running(command: list[str], env: Mapping[str, str], scratch: Path) -> Iterator[Job]:
+    token = secrets.token_hex(8)
+    job = _start(command, _clean_environment() | {JOB_VARIABLE: token} | dict(env), scratch, token)
+    try:
+        yield job
+    finally:
+        job.kill_all()
 
 
 def _start(command: list[str], environment: dict[str, str], scratch: Path, token: str) -> Job:

@@ -43,6 +43,15 @@ def partial_files(tree: Path) -> list[str]:
     return sorted(name for name, path in _files(tree) if _is_partial(path))
 
 
+def is_begun(folder: Path) -> bool:
+    """Whether anything is in it yet; cheap, however much there is."""
+    try:
+        with os.scandir(folder) as entries:
+            return next(entries, None) is not None
+    except FileNotFoundError:
+        return False
+
+
 def final_files(tree: Path) -> list[str]:
     """The names under which a reader would find something."""
     return sorted(name for name, path in _files(tree) if not _is_partial(path))

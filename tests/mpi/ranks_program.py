@@ -88,7 +88,7 @@ def big(world: World, size: int) -> None:
 
 
 if __name__ == "__main__":
-    here = World(os.environ, 60.0)
+    here = World(os.environ, 60.0, 60.0)
     if sys.argv[1] == "collectives":
         collectives(here)
     elif sys.argv[1] == "slow-lane":

@@ -45,7 +45,7 @@ class Committer:
         self._thread.start()
 
     def add(self, file: int) -> None:
-        """Every byte of a file's partial is written."""
+        """Every byte of a file's partial is written; one of no bytes is made here."""
         self._files.put(file)
 
     def close(self) -> None:
@@ -86,6 +86,9 @@ class Committer:
         return batch, True
 
     def _commit(self, batch: list[int]) -> None:
+        for file in batch:
+            if self._tree.is_empty(file):
+                self._tree.write_whole(file, memoryview(b""))
         together = [file for file in batch if self._may_share(self._folder_of(file))]
         if len(together) > _FEW:
             self._tree.sync_all()

@@ -81,9 +81,17 @@ class Tree:
         self._reserves = _file_system(self._root) != _TMPFS
         self.direct = direct
 
+    def close(self) -> None:
+        """No file is written any more."""
+        os.close(self._folder)
+
     def target(self, file: int) -> bytes:
         """The final path of a file."""
         return self._root + local_path(self._names[file])
+
+    def is_empty(self, file: int) -> bool:
+        """Whether a file has no bytes, so that nothing brings it."""
+        return not self._sizes[file]
 
     def open_partial(self, file: int, *, direct: bool) -> int:
         """Open a file's partial at its full size, made with its folders where needed.

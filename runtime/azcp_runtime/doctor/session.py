@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,7 +33,7 @@ def join(env: Mapping[str, str]) -> tuple[Ranks, Check | None]:
     from azcp_runtime.mpi.world import World
 
     try:
-        return World(env, _PATIENCE_S), None
+        return World(env, _PATIENCE_S, math.inf), None
     except (PreflightError, UsageError) as error:  # the rest of the examination may explain it
         return Solo(env), refused_world(error)
 

@@ -18,12 +18,12 @@ from azcp_runtime.engine.fetch import Fetchers
 from azcp_runtime.engine.slots import RUN_BYTES, Slot
 from azcp_runtime.engine.write import Writers
 from azcp_runtime.mpi.backoff import Backoff
-from azcp_runtime.mpi.ranks import Fabric, Seat
+from azcp_runtime.mpi.ranks import OTHERS_PATIENCE, Fabric, Seat
 from azcp_runtime.plan.chunks import Lane, Plan
 
 _NAMED: Final = 4
 _PAUSE_S: Final = 1.0
-_OTHERS_PATIENCE: Final = 3
+_HELD_UP_AFTER_S: Final = 1.0
 
 
 class Trouble:
@@ -133,6 +133,7 @@ class OnePass:
             AzcpError: a thread failed, a message was wrong, or nothing moved for too long.
         """
         began_cpu = time.thread_time()
+        self._fabric.explain(self._held_up_by)
         if self._fetchers:
             self._fetchers.start()
         for index, lane in enumerate(self._lanes):
@@ -223,30 +224,57 @@ class OnePass:
         if everywhere != self._moved_bytes:
             self._moved_bytes, self._moved_at = everywhere, now
         # Rank 0 hears of everybody, so it speaks first; the others only if it is rank 0 that is stopped.
-        patience = self._stall_timeout_s * (1 if self._seat.rank == 0 else _OTHERS_PATIENCE)
+        patience = self._stall_timeout_s * (1 if self._seat.rank == 0 else OTHERS_PATIENCE)
         if now - self._moved_at < patience:
             return
+        waits_for, cause = self._waited_for()
         raise BroadcastError(
-            f"nothing moved for {patience:.0f} s: {self._waited_for()}",
-            cause="a stopped process, a cut link, or an account that does not answer",
+            f"nothing moved for {patience:.0f} s: {waits_for}",
+            cause=cause,
             remedy="look at that node; --stall-timeout sets the limit",
         )
 
-    def _waited_for(self) -> str:
-        here = f"rank {self._seat.rank} on {self._seat.host}"
+    def _waited_for(self) -> tuple[str, str]:
+        """Who holds up the pass, and what may be the matter.
+
+        A rank that is silent holds up all, one that reads or writes the others that do neither.
+        """
+        seat = self._seat
         if silent := self._fabric.silent():
-            return "no sign of life from " + ", ".join(self._seat.named(rank) for rank in silent[:_NAMED])
-        if self._fetchers and (reading := self._fetchers.reading()):
-            return f"{here} reads " + ", ".join(reading[:_NAMED])
+            names = ", ".join(seat.named(rank) for rank in silent[:_NAMED])
+            return f"no sign of life from {names}", "a stopped process or a cut link"
+        held_up = {**self._fabric.held_up()}
+        if here := self._doing():
+            held_up[seat.rank] = here
+        if held_up:
+            told = [f"{seat.named(rank)} {doing}" for rank, doing in sorted(held_up.items())[:_NAMED]]
+            return "; ".join(told), "an account or a disk that does not answer"
+        cause = "a cut link, or a process that does not receive"
         waiting = [lane for at, lane in enumerate(self._lanes) if at != self._own and lane.missing]
         if not waiting:
-            return f"{here} waits for its own writes, or for a rank that does not receive"
-        return f"{here} waits for " + ", ".join(self._missing_of(lane) for lane in waiting[:_NAMED])
+            return f"{seat.named(seat.rank)} waits for a rank that does not receive", cause
+        lanes = ", ".join(self._missing_of(lane) for lane in waiting[:_NAMED])
+        return f"{seat.named(seat.rank)} waits for {lanes}", cause
+
+    def _held_up_by(self) -> str:
+        """For rank 0: what this rank does itself, once that moves nothing any more."""
+        return self._doing() if time.monotonic() - self._moved_at > _HELD_UP_AFTER_S else ""
+
+    def _doing(self) -> str:
+        """The reads and writes that are under way here, with their lanes; empty where others are to move."""
+        doing = []
+        if self._fetchers and (reading := self._fetchers.reading()):
+            doing.append(f"reads {', '.join(reading[:_NAMED])} (its own lane)")
+        doing += [
+            f"writes {self._name_of(file)} (lane of rank {self._seat.at(self._lanes[lane].shape.owner)})"
+            for lane, file in self._writers.writing()[:_NAMED]
+        ]
+        return " and ".join(doing)
 
     def _missing_of(self, lane: LaneState) -> str:
         owner, plan = lane.shape.owner, self._plan
         first = self._name_of(plan.file[plan.chunk_start[min(lane.missing)]])
         return (
-            f"rank {owner} on {self._seat.hosts[owner // self._seat.rails]} "
+            f"the lane of {self._seat.named(self._seat.at(owner))} "
             f"({len(lane.missing)} of {lane.shape.chunks} chunks missing, the first of {first})"
         )

@@ -77,6 +77,7 @@ class Writers:
         self._descriptors = Descriptors(tree)
         self._jobs: queue.SimpleQueue[tuple[Slot, list[Part]] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
+        self._writing: dict[int, tuple[int, int]] = {}
         self.written: deque[Slot] = deque()
         self.totals = WriteTotals()
         self._threads = [
@@ -94,6 +95,10 @@ class Writers:
             self.written.append(slot)
         for parts in jobs:
             self._jobs.put((slot, parts))
+
+    def writing(self) -> list[tuple[int, int]]:
+        """Lane and file of each write that is under way."""
+        return sorted(set(self._writing.copy().values()))
 
     def stop(self) -> None:
         """Wait for the threads to end what is queued."""
@@ -122,13 +127,15 @@ class Writers:
         return [*jobs, small] if small else jobs
 
     def _work(self) -> None:
-        began = time.thread_time()
+        me, began = threading.get_ident(), time.thread_time()
         try:
             while job := self._jobs.get():
                 slot, parts = job
                 for part in parts:
+                    self._writing[me] = (slot.lane, part.file)
                     self._write(slot, part)
                 self._done(slot, parts)
+                del self._writing[me]
         except Exception as error:  # noqa: BLE001 - the main thread raises it
             self._fail(error)
         finally:

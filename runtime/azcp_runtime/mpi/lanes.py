@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
@@ -62,9 +62,23 @@ class Lanes:
         """What the world says."""
         return self._pulse.moved_elsewhere(here)
 
+    def explain(self, held_up_by: Callable[[], str]) -> None:
+        """Told to the world."""
+        self._pulse.explain(held_up_by)
+
+    def held_up(self) -> Mapping[int, str]:
+        """What the world says."""
+        return self._pulse.held_up()
+
     def silent(self) -> list[int]:
         """What the world says."""
         return self._pulse.silent()
+
+    def close(self) -> None:
+        """Free the communicators, which an MPI library has only so many of."""
+        self._pulse.explain(str)
+        for communicator in self._communicators:
+            communicator.Free()
 
 
 def mpi_error(error: Exception) -> BroadcastError:

@@ -1,9 +1,14 @@
-"""What the ranks tell rank 0 beside the data: that they live, how much has moved, and why they failed."""
+"""What the ranks tell rank 0 beside the data: that they live, what holds them up, and why they failed.
+
+Rank 0 answers each sign of life, so that the others know that it lives too.
+"""
 
 from __future__ import annotations
 
 import struct
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
@@ -21,12 +26,26 @@ _BEAT: Final = struct.Struct("<Q")
 _BEAT_TAG: Final = 0
 """Of a sign of life; the tag of a failure is its exit code, which is never 0."""
 
+_ANSWER_TAG: Final = 1 << 10
+"""Of rank 0's answer to it, which has no content; no exit code is as large."""
+
+_MOST_TOLD_BYTES: Final = 400
+
 _GRACE_S: Final = 3.0
 """How long a failed rank waits for rank 0 to print its reason and end the run."""
 
 _TURN_S: Final = 4.0
 _MOST_TURNS: Final = 6
 _NAMED: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """The last sign of life of a rank: when, the bytes it had moved, what held it up (nothing: empty)."""
+
+    at: float
+    moved: int = 0
+    held_up_by: str = ""
 
 
 class Pulse:
@@ -37,24 +56,35 @@ class Pulse:
         communicator: a duplicate of the world's, for nothing else.
         seat: this rank.
         patience_s: after so many seconds without a sign of life a rank is given up.
+        first_patience_s: the same for rank 0, which hears nobody while it waits for the account's listing.
         notes: what else travels between rank 0 and the others.
     """
 
     def __init__(
-        self, mpi: ModuleType, communicator: Comm, seat: Seat, patience_s: float, notes: Notes
+        self,
+        mpi: ModuleType,
+        communicator: Comm,
+        seat: Seat,
+        patience_s: float,
+        first_patience_s: float,
+        notes: Notes,
     ) -> None:
         self._notes = notes
         self._mpi = mpi
         self._communicator = communicator
         self._seat = seat
         self._patience_s = patience_s
-        self._heard = {rank: (time.monotonic(), 0) for rank in range(1, seat.size)}
+        self._first_patience_s = first_patience_s
+        self._heard = {rank: Sign(time.monotonic()) for rank in range(1, seat.size)}
+        self._answers: dict[int, Request] = {}
+        self._first_heard = time.monotonic()
         self._beat: Request = mpi.REQUEST_NULL
         self._beat_at = 0.0
         self._look_at = 0.0
         self._listened_at = time.monotonic()
         self._deaf_until = 0.0
         self._moved = 0
+        self._held_up_by: Callable[[], str] = str
 
     def hear(self) -> None:
         """Give a sign of life when it is time; on rank 0, take those of the others.
@@ -63,31 +93,34 @@ class Pulse:
             PeerFailedError: on rank 0, when another rank has failed.
         """
         self._notes.turn()
+        self._forgive_own_pause()
         if self._seat.rank != 0:
             self._give_sign()
             return
-        self._forgive_own_pause()
         status = self._mpi.Status()
         while self._communicator.Iprobe(self._mpi.ANY_SOURCE, self._mpi.ANY_TAG, status):
             source, tag = status.Get_source(), status.Get_tag()
             message = bytearray(status.Get_count(self._mpi.BYTE))
             self._communicator.Recv([message, self._mpi.BYTE], source, tag)
             if tag == _BEAT_TAG:
-                self._heard[source] = (time.monotonic(), _BEAT.unpack(message)[0])
+                told = bytes(message[_BEAT.size :]).decode("utf-8", "replace")
+                self._heard[source] = Sign(time.monotonic(), _BEAT.unpack_from(message)[0], told)
+                self._answer(source)
             elif time.monotonic() >= self._deaf_until:
                 raise PeerFailedError(message.decode("utf-8", "replace"), tag)
 
     def _forgive_own_pause(self) -> None:
-        """What was not heard while rank 0 itself did not listen is nobody's silence.
+        """What was not heard while this rank itself did not listen is nobody's silence.
 
-        After a long pause it leaves failures to the ranks that sent them: they speak for themselves
+        After a long pause rank 0 leaves failures to the ranks that sent them: they speak for themselves
         when rank 0 has not done so in time, and one of them may have done it already.
         """
         now = time.monotonic()
         pause = now - self._listened_at
         self._listened_at = now
         if pause > _SILENT_AFTER_S / 2:
-            self._heard = {rank: (heard + pause, moved) for rank, (heard, moved) in self._heard.items()}
+            self._first_heard += pause
+            self._heard = {rank: replace(sign, at=sign.at + pause) for rank, sign in self._heard.items()}
         if pause > _GRACE_S:
             self._deaf_until = now + _GRACE_S + _MOST_TURNS * _TURN_S
 
@@ -104,15 +137,29 @@ class Pulse:
     def moved_elsewhere(self, here: int) -> int:
         """What the other ranks said they have moved; they are told what moved here."""
         self._moved = here
-        return sum(moved for _, moved in self._heard.values())
+        return sum(sign.moved for sign in self._heard.values())
+
+    def explain(self, held_up_by: Callable[[], str]) -> None:
+        """From now on each sign of life says what this gives: what holds this rank up, if anything does."""
+        self._held_up_by = held_up_by
+
+    def held_up(self) -> dict[int, str]:
+        """On rank 0: what holds up the ranks that said so last; elsewhere nothing."""
+        return {
+            rank: sign.held_up_by
+            for rank, sign in self._heard.items()
+            if self._seat.rank == 0 and sign.held_up_by
+        }
 
     def silent(self, seconds: float = _SILENT_AFTER_S) -> list[int]:
         """On rank 0: the ranks that have not been heard of for so long."""
         since = time.monotonic() - seconds
-        return [rank for rank, (heard, _) in self._heard.items() if self._seat.rank == 0 and heard < since]
+        return [rank for rank, sign in self._heard.items() if self._seat.rank == 0 and sign.at < since]
 
     def give_up_lost(self) -> None:
-        """On rank 0, now and then: end the run if a rank has been silent beyond patience.
+        """Now and then: end the run if a rank has been silent beyond patience.
+
+        Rank 0 looks after all the others, and they after rank 0.
 
         Raises:
             BroadcastError: it names them.
@@ -121,17 +168,31 @@ class Pulse:
         if now < self._look_at:
             return
         self._look_at = now + _BEAT_EVERY_S
-        if lost := self.silent(self._patience_s):
+        if self._seat.rank == 0:
+            lost, patience_s = self.silent(self._patience_s), self._patience_s
+        else:
+            patience_s = self._first_patience_s
+            lost = [0] if now - self._first_heard > patience_s else []
+        if lost:
             names = ", ".join(self._seat.named(rank) for rank in lost[:_NAMED])
             raise BroadcastError(
-                f"no sign of life from {names} for {self._patience_s:.0f} s",
+                f"no sign of life from {names} for {patience_s:.0f} s",
                 cause="a stopped process or a cut link",
                 remedy="look at that node; --stall-timeout sets the limit",
             )
 
     def _give_sign(self) -> None:
         now = time.monotonic()
+        while self._communicator.Iprobe(0, _ANSWER_TAG):
+            self._communicator.Recv([bytearray(), self._mpi.BYTE], 0, _ANSWER_TAG)
+            self._first_heard = now
         if now >= self._beat_at and self._beat.Test():
-            sign = [_BEAT.pack(self._moved), self._mpi.BYTE]
+            told = self._held_up_by().encode()[:_MOST_TOLD_BYTES]
+            sign = [_BEAT.pack(self._moved) + told, self._mpi.BYTE]
             self._beat = self._communicator.Isend(sign, dest=0, tag=_BEAT_TAG)
             self._beat_at = now + _BEAT_EVERY_S
+
+    def _answer(self, rank: int) -> None:
+        """One at a time: a rank that does not take its answers gets no more of them."""
+        if self._answers.get(rank, self._mpi.REQUEST_NULL).Test():
+            self._answers[rank] = self._communicator.Isend([b"", self._mpi.BYTE], dest=rank, tag=_ANSWER_TAG)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NoReturn, Protocol
+from typing import Final, Literal, NoReturn, Protocol
 
 from azcp_runtime.engine.slots import Slot
+
+OTHERS_PATIENCE: Final = 3
+"""Rank 0 hears of everybody and speaks first; the others wait so many times as long, and for it alone."""
 
 
 class PeerFailedError(Exception):
@@ -52,6 +55,11 @@ class Seat:
         """A rank of the world for messages."""
         return f"rank {rank} on {self.hosts[self.node_of[rank]]}"
 
+    def at(self, index: int) -> int:
+        """The rank of the world that the plan counts as this one."""
+        node, rail = divmod(index, self.rails)
+        return [rank for rank, its_node in enumerate(self.node_of) if its_node == node][rail]
+
     @property
     def index(self) -> int:
         """Node x rails + rail: how the plan counts ranks, whatever order the launcher gave them."""
@@ -73,8 +81,17 @@ class Fabric(Protocol):
     def moved_elsewhere(self, here: int) -> int:
         """Tell rank 0 how many bytes have moved here; on rank 0, how many it has heard of; elsewhere 0."""
 
+    def explain(self, held_up_by: Callable[[], str]) -> None:
+        """Let rank 0 know, with each sign of life, what holds this rank up; empty for nothing."""
+
+    def held_up(self) -> Mapping[int, str]:
+        """On rank 0 what holds up the other ranks (of the world), as they said; elsewhere nothing."""
+
     def silent(self) -> list[int]:
         """On rank 0 the ranks (of the world) that give no sign of life any more; elsewhere none."""
+
+    def close(self) -> None:
+        """Give the lanes back; on all ranks, when nothing is on its way."""
 
 
 class Correspondence(Protocol):

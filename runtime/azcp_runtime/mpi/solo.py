@@ -89,6 +89,16 @@ class _NoFabric:
         """Nothing moves elsewhere."""
         return 0
 
+    def explain(self, held_up_by: Callable[[], str]) -> None:
+        """Nobody asks."""
+
+    def held_up(self) -> dict[int, str]:
+        """Nobody else is there."""
+        return {}
+
     def silent(self) -> list[int]:
         """Nobody else is there."""
         return []
+
+    def close(self) -> None:
+        """Nothing to give back."""

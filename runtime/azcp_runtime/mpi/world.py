@@ -44,9 +44,10 @@ class World:
     Args:
         env: the environment.
         patience_s: after so many seconds without a sign of life a rank is given up.
+        first_patience_s: the same for rank 0, which hears nobody while it waits for the account's listing.
     """
 
-    def __init__(self, env: Mapping[str, str], patience_s: float) -> None:
+    def __init__(self, env: Mapping[str, str], patience_s: float, first_patience_s: float) -> None:
         _choose_library()
         for name, value in _MCA_DEFAULTS.items():
             os.environ.setdefault(name, value)
@@ -62,7 +63,7 @@ class World:
         self._rail = self._world.Split(self._seat.rail, self._seat.node)
         self._node = self._world.Split(self._seat.node, self._seat.rail)
         self._notes = Notes(mpi, self._world.Dup(), self._seat)
-        self._pulse = Pulse(mpi, self._world.Dup(), self._seat, patience_s, self._notes)
+        self._pulse = Pulse(mpi, self._world.Dup(), self._seat, patience_s, first_patience_s, self._notes)
 
     @property
     def seat(self) -> Seat:

@@ -51,6 +51,11 @@ class Destination:
     direct: bool
     lock: int
 
+    def release(self) -> None:
+        """Let other runs in."""
+        if self.lock >= 0:
+            os.close(self.lock)
+
 
 def diff_stage(
     ranks: Ranks, options: Options, dest: Path, listing: Listing, prefix: str, notice: Callable[[str], None]

@@ -14,12 +14,12 @@ from azcp_runtime.disk.commit import Committer
 from azcp_runtime.disk.tree import Tree
 from azcp_runtime.engine.fetch import Fetchers
 from azcp_runtime.engine.one_pass import BcastTotals, LaneState, OnePass, Parts, Trouble
+from azcp_runtime.engine.settle import DiskWatch, settle
 from azcp_runtime.engine.slots import Slot
 from azcp_runtime.engine.totals import RankTotals
 from azcp_runtime.engine.watch import Watch
 from azcp_runtime.engine.write import Writers
 from azcp_runtime.machine import cpus
-from azcp_runtime.mpi.backoff import Backoff
 from azcp_runtime.mpi.ranks import Fabric, Ranks, Seat
 from azcp_runtime.options import Options
 from azcp_runtime.plan.budget import Budget
@@ -143,15 +143,14 @@ class Pass:
                     self._committer.add(file)
             for file, size in enumerate(self._work.listing.sizes):
                 if not size and not self._work.destination.held[file]:
-                    self._tree.write_whole(file, memoryview(b""))
                     self._committer.add(file)
         self._committer.close()
-        backoff = Backoff()
-        while not self._committer.finished():
-            self._fabric.completed()
-            backoff.nap()
+        watch = DiskWatch(self._work.destination.path, self._committer, self._work.options.stall_timeout)
+        settle(self._committer, watch, self._fabric.completed)
         self._trouble.check()
         self._ranks.barrier()
+        self._fabric.close()
+        self._tree.close()
 
     def _lane_state(self, index: int, lane: Lane) -> LaneState:
         count = self._work.budget.own_slots if index == self._own else self._work.budget.lane_slots
