@@ -1,0 +1,190 @@
+"""What earlier runs left on this node: whole files and parts of files, by the journal and only by it."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from azcp_runtime.contract import STATE_DIR, PreflightError
+from azcp_runtime.disk.records import Record, name_digest, read_records, remove, version_digest, write_records
+from azcp_runtime.disk.tree import partial_path
+from azcp_runtime.plan.chunks import ALIGN
+from azcp_runtime.plan.ranges import Range, covers, merged, total
+from azcp_runtime.plan.shards import SMALL_FILE_BYTES
+from azcp_runtime.source.listing import Listing
+from azcp_runtime.source.names import local_path
+
+_JOURNAL: Final = b"journal"
+_NAMES: Final = re.compile(rb"journal(-\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What the journal vouches for, in the version that the listing has.
+
+    Attributes:
+        whole: one byte per file, 1 where the whole file is here.
+        ranges: by file the bytes of its partial that are here, merged.
+    """
+
+    whole: bytearray
+    ranges: dict[int, list[Range]] = field(default_factory=dict)
+
+    def has(self, file: int, offset: int, length: int) -> bool:
+        """Whether these bytes of a file need not be written again."""
+        return file in self.ranges and covers(self.ranges[file], offset, offset + length)
+
+    def kept_bytes(self, file: int) -> int:
+        """Bytes of a file's partial."""
+        return total(self.ranges.get(file, ()))
+
+
+def journal_path(dest: Path, rail: int) -> bytes:
+    """The journal that one rank of a node writes."""
+    return os.path.join(_folder(dest), b"%b-%d" % (_JOURNAL, rail))
+
+
+def take_stock(dest: Path, listing: Listing, source: bytes, *, forget: bool) -> None:
+    """Join the journals of all earlier ranks into one that holds what is true now.
+
+    Until it is on the disk nothing may be written: a partial whose version has changed is written
+    over, and a record of the older one must never be found beside it.
+
+    Args:
+        dest: this node's destination, locked.
+        listing: the data set.
+        source: what identifies the source, for ``version_digest``.
+        forget: drop what is recorded of the listing's files.
+
+    Raises:
+        PreflightError: the journal cannot be written.
+    """
+    folder = _folder(dest)
+    try:
+        names = sorted(name for name in os.listdir(folder) if _NAMES.fullmatch(name))
+        found = [record for name in names for record in read_records(os.path.join(folder, name))]
+        if found:
+            root = os.fsencode(dest)
+            records = _true_records(found, root, listing, source, forget=forget)
+            write_records(os.path.join(folder, _JOURNAL), records)
+        for name in names:
+            if name != _JOURNAL or not found:
+                remove(os.path.join(folder, name))
+    except OSError as error:
+        raise PreflightError(
+            f"cannot keep the journal in {dest / STATE_DIR}: {error.strerror}",
+            remedy=f"check the disk, or remove {dest / STATE_DIR}, which forgets what is there",
+        ) from error
+
+
+def kept_by_journal(dest: Path, listing: Listing, source: bytes) -> Kept:
+    """What ``take_stock`` has found true, for any rank of the node."""
+    kept, parts = Kept(bytearray(len(listing))), dict[int, list[Range]]()
+    found = list(read_records(os.path.join(_folder(dest), _JOURNAL)))
+    for file, record in _matching(found, listing, source):
+        if record.length:
+            parts.setdefault(file, []).append((record.first, record.first + record.length))
+        else:
+            kept.whole[file] = 1
+    kept.ranges.update((file, merged(ranges)) for file, ranges in parts.items())
+    return kept
+
+
+def _folder(dest: Path) -> bytes:
+    return os.fsencode(dest / STATE_DIR)
+
+
+def _matching(records: Iterable[Record], listing: Listing, source: bytes) -> Iterator[tuple[int, Record]]:
+    """The records of the listing's files in the listing's versions."""
+    by_name: dict[bytes, list[Record]] = {}
+    for record in records:
+        by_name.setdefault(record.name, []).append(record)
+    if not by_name:
+        return
+    for file, name in enumerate(listing.names):
+        if found := by_name.get(name_digest(name)):
+            version = version_digest(source, listing.sizes[file], listing.etags[file])
+            yield from ((file, record) for record in found if record.version == version)
+
+
+def _true_records(
+    found: Sequence[Record], root: bytes, listing: Listing, source: bytes, *, forget: bool
+) -> list[Record]:
+    """What is true of the listing's files, and what is said of others, whose partials stay as they are."""
+    listed = {name_digest(name) for name in listing.names}
+    result = list(dict.fromkeys(record for record in found if record.name not in listed))
+    if forget:
+        return result
+    by_file: dict[int, list[Record]] = {}
+    for file, record in _matching(found, listing, source):
+        by_file.setdefault(file, []).append(record)
+    for file, records in by_file.items():
+        result += _true_of_one(
+            os.path.join(root, local_path(listing.names[file])), listing.sizes[file], records
+        )
+    return result
+
+
+def _true_of_one(target: bytes, size: int, records: Sequence[Record]) -> list[Record]:
+    state = _regular(target)
+    for record in reversed(records):
+        if not record.length and state and _is_whole(state, size, record):
+            return [record]
+    # A small file is written anew in one go.
+    return _true_parts(partial_path(target), size, records) if size > SMALL_FILE_BYTES else []
+
+
+def _true_parts(partial: bytes, size: int, records: Sequence[Record]) -> list[Record]:
+    try:
+        descriptor = os.open(partial, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:  # not there: the file is whole in another version, or somebody has removed it
+        return []
+    try:
+        state = os.fstat(descriptor)
+        if not stat.S_ISREG(state.st_mode) or state.st_nlink != 1:
+            return []
+        spans = [_span(state, size, record) for record in records if record.inode == state.st_ino]
+        some = records[0]
+        return [
+            Record(some.name, some.version, state.st_ino, start, end - start)
+            for start, end in merged(spans)
+            if _is_written(descriptor, start, end)
+        ]
+    finally:
+        os.close(descriptor)
+
+
+def _span(state: os.stat_result, size: int, record: Record) -> Range:
+    """The bytes of a partial that a record vouches for; (0, 0) where it can be none of ours."""
+    if not record.length:  # killed between this record and the rename that follows it
+        return (0, size) if _is_whole(state, size, record) else (0, 0)
+    end = record.first + record.length
+    ends_well = end == size or (end < size and end % ALIGN == 0)
+    if record.first % ALIGN or not ends_well or end > state.st_size:
+        return (0, 0)
+    return record.first, end
+
+
+def _is_whole(state: os.stat_result, size: int, record: Record) -> bool:
+    return (state.st_ino, state.st_mtime_ns, state.st_size) == (record.inode, record.first, size)
+
+
+def _is_written(descriptor: int, start: int, end: int) -> bool:
+    """Whether data lies there: blocks that were only reserved are a hole to the file system."""
+    try:
+        return os.lseek(descriptor, start, os.SEEK_HOLE) >= end
+    except OSError:  # a file system that cannot tell
+        return False
+
+
+def _regular(path: bytes) -> os.stat_result | None:
+    try:
+        state = os.lstat(path)
+    except OSError:  # not there
+        return None
+    return state if stat.S_ISREG(state.st_mode) else None
