@@ -149,11 +149,11 @@ def _true_parts(partial: bytes, size: int, records: Sequence[Record]) -> list[Re
         if not stat.S_ISREG(state.st_mode) or state.st_nlink != 1:
             return []
         spans = [_span(state, size, record) for record in records if record.inode == state.st_ino]
+        written = [span for span in spans if span[1] and _is_written(descriptor, *span)]
         some = records[0]
         return [
             Record(some.name, some.version, state.st_ino, start, end - start)
-            for start, end in merged(spans)
-            if _is_written(descriptor, start, end)
+            for start, end in merged(written)
         ]
     finally:
         os.close(descriptor)
