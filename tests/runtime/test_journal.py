@@ -79,8 +79,9 @@ class Node:
 
 def kept(dest: Path, listing: Listing = ONE, source: bytes = SOURCE, *, forget: bool = False) -> Kept:
     """What the next run finds."""
-    take_stock(dest, listing, source, forget=forget)
-    return kept_by_journal(dest, listing, source)
+    found = take_stock(dest, listing, source, forget=forget)
+    assert kept_by_journal(dest, listing, source) == found  # what the node's other ranks find
+    return found
 
 
 @pytest.fixture
@@ -207,7 +208,7 @@ def test_a_file_that_was_killed_just_before_its_rename_has_every_byte(tmp_path: 
 
 def test_blocks_that_were_only_reserved_are_no_content(node: Node) -> None:
     record = one_record(node, first=MIB, length=MIB)
-    write_records(journal_path(node.dest, 3), [record])
+    write_records(journal_path(node.dest, 3), record.encoded())
     assert kept(node.dest).ranges == {0: [(0, MIB), (4 * MIB, SIZE)]}
 
 
@@ -232,7 +233,7 @@ def test_a_range_that_no_run_writes_is_none(tmp_path: Path, first: int, length: 
     node = Node(tmp_path / "data")
     node.write(0, SIZE)
     node.end()
-    write_records(journal_path(node.dest, 0), [one_record(node, first=first, length=length)])
+    write_records(journal_path(node.dest, 0), one_record(node, first=first, length=length).encoded())
     assert kept(node.dest).ranges == {}
 
 
@@ -310,7 +311,9 @@ def test_a_journal_that_was_torn_anywhere_vouches_for_its_whole_records(
     path = Path(os.fsdecode(journal_path(node.dest, 0)))
     (node.dest / STATE_DIR / "journal").unlink(missing_ok=True)
     parts = [(0, MIB), (4 * MIB, 77)]
-    write_records(os.fsencode(path), [one_record(node, first=f, length=n) for f, n in parts])
+    write_records(
+        os.fsencode(path), b"".join(one_record(node, first=f, length=n).encoded() for f, n in parts)
+    )
     with path.open("r+b") as file:
         file.truncate(cut)
         file.seek(cut)
@@ -326,7 +329,9 @@ def test_a_journal_with_a_wrong_byte_loses_a_record_and_gains_none(node: Node, a
     path = Path(os.fsdecode(journal_path(node.dest, 0)))
     (node.dest / STATE_DIR / "journal").unlink(missing_ok=True)
     parts = [(0, MIB), (4 * MIB, 77)]
-    write_records(os.fsencode(path), [one_record(node, first=f, length=n) for f, n in parts])
+    write_records(
+        os.fsencode(path), b"".join(one_record(node, first=f, length=n).encoded() for f, n in parts)
+    )
     data = bytearray(path.read_bytes())
     data[at] ^= flip
     with path.open("r+b") as file:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -49,8 +49,8 @@ def journal_path(dest: Path, rail: int) -> bytes:
     return os.path.join(_folder(dest), b"%b-%d" % (_JOURNAL, rail))
 
 
-def take_stock(dest: Path, listing: Listing, source: bytes, *, forget: bool) -> None:
-    """Join the journals of all earlier ranks into one that holds what is true now.
+def take_stock(dest: Path, listing: Listing, source: bytes, *, forget: bool) -> Kept:
+    """Join the journals of all earlier ranks into one that holds what is true now, and tell it.
 
     Until it is on the disk nothing may be written: a partial whose version has changed is written
     over, and a record of the older one must never be found beside it.
@@ -67,31 +67,36 @@ def take_stock(dest: Path, listing: Listing, source: bytes, *, forget: bool) -> 
     folder = _folder(dest)
     try:
         names = sorted(name for name in os.listdir(folder) if _NAMES.fullmatch(name))
-        found = [record for name in names for record in read_records(os.path.join(folder, name))]
-        if found:
-            root = os.fsencode(dest)
-            records = _true_records(found, root, listing, source, forget=forget)
-            write_records(os.path.join(folder, _JOURNAL), records)
+        if not names:
+            return Kept(bytearray(len(listing)))
+        stock = _Stock(os.fsencode(dest), listing, source, forget=forget)
         for name in names:
-            if name != _JOURNAL or not found:
+            for record in read_records(os.path.join(folder, name)):
+                stock.add(record)
+        stock.look_into_partials()
+        write_records(os.path.join(folder, _JOURNAL), stock.encoded)
+        for name in names:
+            if name != _JOURNAL:
                 remove(os.path.join(folder, name))
     except OSError as error:
         raise PreflightError(
             f"cannot keep the journal in {dest / STATE_DIR}: {error.strerror}",
             remedy=f"check the disk, or remove {dest / STATE_DIR}, which forgets what is there",
         ) from error
+    return stock.kept
 
 
 def kept_by_journal(dest: Path, listing: Listing, source: bytes) -> Kept:
-    """What ``take_stock`` has found true, for any rank of the node."""
-    kept, parts = Kept(bytearray(len(listing))), dict[int, list[Range]]()
-    found = list(read_records(os.path.join(_folder(dest), _JOURNAL)))
-    for file, record in _matching(found, listing, source):
+    """What ``take_stock`` has found true, for the other ranks of the node."""
+    kept, matches = Kept(bytearray(len(listing))), _Matches(listing, source)
+    for record in read_records(os.path.join(_folder(dest), _JOURNAL)):
+        file = matches.file_of(record)
+        if file is None or not matches.is_current(file, record):
+            continue
         if record.length:
-            parts.setdefault(file, []).append((record.first, record.first + record.length))
+            kept.ranges.setdefault(file, []).append((record.first, record.first + record.length))
         else:
             kept.whole[file] = 1
-    kept.ranges.update((file, merged(ranges)) for file, ranges in parts.items())
     return kept
 
 
@@ -99,44 +104,71 @@ def _folder(dest: Path) -> bytes:
     return os.fsencode(dest / STATE_DIR)
 
 
-def _matching(records: Iterable[Record], listing: Listing, source: bytes) -> Iterator[tuple[int, Record]]:
-    """The records of the listing's files in the listing's versions."""
-    by_name: dict[bytes, list[Record]] = {}
-    for record in records:
-        by_name.setdefault(record.name, []).append(record)
-    if not by_name:
-        return
-    for file, name in enumerate(listing.names):
-        if found := by_name.get(name_digest(name)):
-            version = version_digest(source, listing.sizes[file], listing.etags[file])
-            yield from ((file, record) for record in found if record.version == version)
+class _Matches:
+    """Finds the file of a listing that a record speaks of."""
+
+    def __init__(self, listing: Listing, source: bytes) -> None:
+        self._listing = listing
+        self._source = source
+        self._files: dict[bytes, int] = {}
+
+    def file_of(self, record: Record) -> int | None:
+        """Its index; None where it is not listed."""
+        if not self._files:  # not before there is a record: it takes a second for a million names
+            self._files = {name_digest(name): file for file, name in enumerate(self._listing.names)}
+        return self._files.get(record.name)
+
+    def is_current(self, file: int, record: Record) -> bool:
+        """Whether it speaks of the version that is listed."""
+        size, etag = self._listing.sizes[file], self._listing.etags[file]
+        return record.version == version_digest(self._source, size, etag)
 
 
-def _true_records(
-    found: Sequence[Record], root: bytes, listing: Listing, source: bytes, *, forget: bool
-) -> list[Record]:
-    """What is true of the listing's files, and what is said of others, whose partials stay as they are."""
-    listed = {name_digest(name) for name in listing.names}
-    result = list(dict.fromkeys(record for record in found if record.name not in listed))
-    if forget:
-        return result
-    by_file: dict[int, list[Record]] = {}
-    for file, record in _matching(found, listing, source):
-        by_file.setdefault(file, []).append(record)
-    for file, records in by_file.items():
-        result += _true_of_one(
-            os.path.join(root, local_path(listing.names[file])), listing.sizes[file], records
-        )
-    return result
+class _Stock:
+    """What is true of the listing's files, and what is said of others, whose partials stay as they are.
 
+    Attributes:
+        kept: what is true.
+        encoded: the records of all that.
+    """
 
-def _true_of_one(target: bytes, size: int, records: Sequence[Record]) -> list[Record]:
-    state = _regular(target)
-    for record in reversed(records):
-        if not record.length and state and _is_whole(state, size, record):
-            return [record]
-    # A small file is written anew in one go.
-    return _true_parts(partial_path(target), size, records) if size > SMALL_FILE_BYTES else []
+    def __init__(self, root: bytes, listing: Listing, source: bytes, *, forget: bool) -> None:
+        self._root = root
+        self._listing = listing
+        self._matches = _Matches(listing, source)
+        self._forget = forget
+        self._doubtful: dict[int, list[Record]] = {}
+        self.kept = Kept(bytearray(len(listing)))
+        self.encoded = bytearray()
+
+    def add(self, record: Record) -> None:
+        """One record of an earlier run."""
+        file = self._matches.file_of(record)
+        if file is None:
+            self.encoded += record.encoded()
+        elif not self._forget and not self.kept.whole[file] and self._matches.is_current(file, record):
+            state = None if record.length else _regular(self._target(file))
+            if state and _is_whole(state, self._listing.sizes[file], record):
+                self.kept.whole[file] = 1
+                self.encoded += record.encoded()
+            else:
+                self._doubtful.setdefault(file, []).append(record)
+
+    def look_into_partials(self) -> None:
+        """All records were added: what is left of unfinished files."""
+        for file, records in self._doubtful.items():
+            size = self._listing.sizes[file]
+            # A small file is written anew in one go.
+            if self.kept.whole[file] or size <= SMALL_FILE_BYTES:
+                continue
+            found = _true_parts(partial_path(self._target(file)), size, records)
+            for record in found:
+                self.encoded += record.encoded()
+            if found:
+                self.kept.ranges[file] = [(each.first, each.first + each.length) for each in found]
+
+    def _target(self, file: int) -> bytes:
+        return os.path.join(self._root, local_path(self._listing.names[file]))
 
 
 def _true_parts(partial: bytes, size: int, records: Sequence[Record]) -> list[Record]:

@@ -12,15 +12,15 @@ import os
 import stat
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 _HEADER: Final = struct.Struct("<16sQI")
 _RECORD: Final = struct.Struct("<16s16sQQQ")
+_CHECKED: Final = struct.Struct("<16s16sQQQI")
 _CHECK: Final = struct.Struct("<I")
 _MAGIC: Final = b"azcp journal 1\n\0"
-RECORD_BYTES: Final = _RECORD.size + _CHECK.size
+RECORD_BYTES: Final = _CHECKED.size
 
 MOST_BYTES: Final = 256 << 20
 """A million files are 60 MB; what is larger is none of ours, and would only take memory."""
@@ -28,9 +28,8 @@ MOST_BYTES: Final = 256 << 20
 _READ_RECORDS: Final = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A range of a partial that is on the disk, or a whole file.
+class Record(NamedTuple):
+    """A range of a partial that is on the disk, or a whole file; a tuple, for there may be a million.
 
     Attributes:
         name: digest of the file's name.
@@ -87,14 +86,15 @@ def read_records(path: bytes) -> Iterator[Record]:
 
 
 def _decoded(data: bytes) -> Iterator[Record]:
-    whole = len(data) - len(data) % RECORD_BYTES
-    for at in range(0, whole, RECORD_BYTES):
-        body = data[at : at + _RECORD.size]
-        if zlib.crc32(body) == _CHECK.unpack_from(data, at + _RECORD.size)[0]:
-            yield Record(*_RECORD.unpack(body))
+    view = memoryview(data)[: len(data) - len(data) % RECORD_BYTES]
+    at = 0
+    for name, version, inode, first, length, check in _CHECKED.iter_unpack(view):
+        if zlib.crc32(view[at : at + _RECORD.size]) == check:
+            yield Record(name, version, inode, first, length)
+        at += RECORD_BYTES
 
 
-def write_records(path: bytes, records: Iterable[Record]) -> None:
+def write_records(path: bytes, encoded: bytes | bytearray) -> None:
     """A journal in place of the one that is there, on the disk when this returns; raises OSError."""
     folder, _, name = path.rpartition(b"/")
     beside = folder + b"/new-" + name
@@ -102,7 +102,7 @@ def write_records(path: bytes, records: Iterable[Record]) -> None:
     remove(beside)
     with open(os.open(beside, flags, 0o600), "wb") as file:
         file.write(header(os.fstat(file.fileno()).st_ino))
-        file.writelines(record.encoded() for record in records)
+        file.write(encoded)
         file.flush()
         os.fsync(file.fileno())
     os.rename(beside, path)

@@ -104,10 +104,9 @@ def source_identity(location: Location) -> bytes:
 
 def _kept(ranks: Ranks, dest: Path, listing: Listing, source: bytes, *, forget: bool) -> Kept:
     """What earlier runs left, looked at by the node's first rank for all of them."""
-    if ranks.seat.rail == 0:
-        take_stock(dest, listing, source, forget=forget)
+    kept = take_stock(dest, listing, source, forget=forget) if ranks.seat.rail == 0 else None
     ranks.barrier(node_only=True)
-    return kept_by_journal(dest, listing, source)
+    return kept or kept_by_journal(dest, listing, source)
 
 
 def _check_space(dest: Path, listing: Listing, held: Sequence[int]) -> None:
