@@ -97,7 +97,7 @@ def test_another_number_of_ranks_goes_on_and_only_what_nobody_has_is_served(
     outcome = distribute(account.url(), dest, *OPTIONS, ranks=ranks, nodes=nodes)
     summary_of(outcome)
     assert served_since(account, before) == DATA.blobs[0].content.size - total(there)
-    assert f"resumed: of 1 unfinished files, {DATA.blobs[0].content.size} bytes" in outcome.stderr
+    assert f"resumed inside 1 unfinished files: of {DATA.blobs[0].content.size} bytes" in outcome.stderr
     expect_trees(dest, DATA, nodes)
 
 

@@ -116,6 +116,8 @@ class Journal:
     def _flush(self) -> None:
         with self._lock:
             written, self._written = self._written, {}
+        if self._descriptor < 0:
+            return
         records: list[Record] = []
         for file, inode in self._synced(list(written)).items():
             records += self._records(file, inode, merged(written[file]))

@@ -76,6 +76,6 @@ def resumed_line(diff: Diff) -> str:
     if not everywhere + somewhere:
         return ""
     return (
-        f"resumed: of {len(diff.segments)} unfinished files, {size} bytes, {everywhere} bytes are on every "
-        f"node and {somewhere} on some"
+        f"resumed inside {len(diff.segments)} unfinished files: of {size} bytes {everywhere} are on every "
+        f"node, {somewhere} on some"
     )
