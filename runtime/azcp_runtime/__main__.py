@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from azcp_runtime import console
 from azcp_runtime.contract import AzcpError, ExitCode, InterruptedRunError
-from azcp_runtime.mpi.launch import check_world_size, is_first, launched_by_mpi
+from azcp_runtime.mpi.launch import STOPPING, check_world_size, is_first, launched_by_mpi
 from azcp_runtime.mpi.ranks import OTHERS_PATIENCE, PeerFailedError, Ranks
 from azcp_runtime.options import Options, parse_options
 from azcp_runtime.rails.choose import Binding
@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code. On failure with several ranks it does not return."""
     env = os.environ
     console.install()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in STOPPING:
         signal.signal(number, _interrupted)
     try:
         options = parse_options(sys.argv[1:] if argv is None else argv)
@@ -82,11 +82,11 @@ def _end(ranks: Ranks, reason: str, code: int) -> NoReturn:
 
 
 def _interrupted(number: int, _frame: FrameType | None) -> NoReturn:
-    for each in (signal.SIGTERM, signal.SIGINT):
+    for each in STOPPING:
         signal.signal(each, signal.SIG_IGN)
     raise InterruptedRunError(
         f"stopped by {signal.Signals(number).name}",
-        remedy="whole files are kept: the same command with --compare size goes on",
+        remedy="the run is resumable: the same command goes on from here, inside large files too",
     )
 
 

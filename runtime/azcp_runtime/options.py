@@ -151,7 +151,12 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what is distributed")
     add = group.add_argument
     add("--shardlist", type=Path, metavar="FILE", help="take the listing from FILE (name, tab, size)")
-    add("--compare", choices=("none", "size", "filelist"), default="none", help="which files are skipped")
+    add(
+        "--compare",
+        choices=("etag", "none", "size", "filelist"),
+        default="etag",
+        help="which files are skipped; etag: what DEST's own record says is whole and unchanged",
+    )
     add("--filelist", type=Path, metavar="FILE", help="what an earlier run saved, for --compare filelist")
     add("--save-filelist", type=Path, metavar="FILE", help="write the list of this run to FILE")
     add("--skip-archived", action="store_true", help="leave out blobs in the archive tier")

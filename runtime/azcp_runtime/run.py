@@ -19,7 +19,7 @@ from azcp_runtime.mpi.ranks import Ranks
 from azcp_runtime.options import Options
 from azcp_runtime.plan.budget import Budget
 from azcp_runtime.plan.chunks import Plan
-from azcp_runtime.plan.presence import AZURE, Diff
+from azcp_runtime.plan.presence import Diff
 from azcp_runtime.progress import choose_display
 from azcp_runtime.rails.choose import Binding
 from azcp_runtime.rails.table import share_rails
@@ -28,9 +28,10 @@ from azcp_runtime.source.listing import Listing
 from azcp_runtime.source.location import BlobLocation, Location
 from azcp_runtime.source.reader import BlobReader, DirectoryReader, OriginReader
 from azcp_runtime.source.shardlist import filelist_text
-from azcp_runtime.stages.diff import Destination, diff_stage, plain_diff
+from azcp_runtime.stages.diff import Destination, diff_stage, plain_diff, source_identity
 from azcp_runtime.stages.listing import Access, list_stage, secret_of, source_of
-from azcp_runtime.stages.one_pass import Pass, Work, bytes_by_rail, goals
+from azcp_runtime.stages.needs import needs_of
+from azcp_runtime.stages.one_pass import Pass, Work, goals
 from azcp_runtime.stages.plan import check_same_options, downloaders, plan_figures, plan_lines, plan_stage
 from azcp_runtime.summary import (
     bcast_line,
@@ -138,8 +139,9 @@ class Run:
 
     def _diff(self, location: Location, listing: Listing) -> tuple[Diff, Destination]:
         began = time.monotonic()
-        prefix = location.prefix if isinstance(location, BlobLocation) else ""
-        diff, destination = diff_stage(self._ranks, self._options, self._dest(), listing, prefix, self._note)
+        diff, destination = diff_stage(
+            self._ranks, self._options, self._dest(), listing, location, self._note
+        )
         seconds = time.monotonic() - began
         self._stages["diff"] = {
             "transfer": diff.peer + diff.azure,
@@ -163,11 +165,14 @@ class Run:
     ) -> tuple[list[RankTotals], dict[str, int]]:
         stop = threading.Event()
         source, retries = self._source(location, access, stop)
-        reader = OriginReader(listing, diff.origin, source, destination.path, self._pace(stop))
-        missing = bytes_by_rail(plan, destination.held, self._ranks.seat, len(listing))
+        whole = destination.kept.whole
+        reader = OriginReader(listing, diff, source, destination.path, whole, self._pace(stop))
+        needs = needs_of(plan, destination, self._ranks.seat, listing)
         wanted = self._is_root and not self._options.no_progress
-        display = choose_display(goals(plan, self._ranks.seat, sum(missing)), self._env) if wanted else None
-        work = Work(self._options, listing, plan, budget, destination, missing, reader, retries)
+        goal = goals(plan, self._ranks.seat, sum(needs.missing))
+        display = choose_display(goal, self._env) if wanted else None
+        identity = source_identity(location)
+        work = Work(self._options, listing, plan, budget, destination, needs, identity, reader, retries)
         one_pass = Pass(self._ranks, work, Watch(display), Trouble(), stop)
         self._record.follow(lambda: [one_pass.so_far()])
         totals = gather_totals(self._ranks, one_pass.run())
@@ -181,7 +186,7 @@ class Run:
             return
         from azcp_runtime.azure.sas import check_lasts
 
-        wanted = sum(size for size, where in zip(listing.sizes, diff.origin, strict=True) if where == AZURE)
+        wanted = diff.source_bytes(listing.sizes)
         rate, nodes = self._options.max_bandwidth, self._ranks.seat.nodes
         try:
             warning = check_lasts(access.expires, time.time(), wanted, nodes, rate)
@@ -199,10 +204,7 @@ class Run:
     def _report_pass(self, plan: Plan, diff: Diff, listing: Listing, totals: list[RankTotals]) -> None:
         if not self._is_root:
             return
-        from_source = sum(
-            size for size, where in zip(listing.sizes, diff.origin, strict=True) if where == AZURE
-        )
-        download = span_of(totals, from_source, fetch=True)
+        download = span_of(totals, diff.source_bytes(listing.sizes), fetch=True)
         is_alone = self._ranks.seat.nodes == 1
         moved = 0 if is_alone else sum(lane.total_bytes for lane in plan.lanes)
         shards = 0 if is_alone else plan.shards

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from azcp_runtime.contract import WriteError
+from azcp_runtime.disk.journal import Journal
 from azcp_runtime.disk.tree import Tree, syncfs_reports_errors
 from azcp_runtime.source.names import shown
 
@@ -30,10 +31,12 @@ class Committer:
     Args:
         tree: the destination.
         fail: takes the error of the thread; the run ends.
+        journal: told of each file before it gets its name.
     """
 
-    def __init__(self, tree: Tree, fail: Callable[[Exception], None]) -> None:
+    def __init__(self, tree: Tree, fail: Callable[[Exception], None], journal: Journal | None = None) -> None:
         self._tree = tree
+        self._journal = journal
         self._fail = fail
         self._files: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self._folders: set[bytes] = set()
@@ -96,6 +99,8 @@ class Committer:
             together = []
         for file in batch if not together else sorted(set(batch) - set(together)):
             self._tree.sync_file(file)
+        if self._journal:
+            self._journal.commit(batch)
         for file in batch:
             self._tree.publish(file)
             self._folders.update(self._tree.folders_above(file))

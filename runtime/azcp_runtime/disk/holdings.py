@@ -13,17 +13,23 @@ from azcp_runtime.source.names import local_path
 from azcp_runtime.source.shardlist import read_below
 
 
-def held_files(dest: Path, listing: Listing, compare: str, filelist: Path | None, prefix: str) -> bytearray:
+def held_files(
+    dest: Path, listing: Listing, compare: str, filelist: Path | None, prefix: str, recorded: bytearray
+) -> bytearray:
     """One byte per file of the listing, 1 where this node need not get it.
 
     Args:
         dest: this node's destination.
         listing: the data set.
-        compare: none (nothing is held), size (a regular file of the same size), or filelist (that,
-            and the list of an earlier run has the same size and Last-Modified).
+        compare: etag (what the journal vouches for), none (nothing is held), size (a regular file of
+            the same size), or filelist (that, and the list of an earlier run has the same size and
+            Last-Modified).
         filelist: that list.
         prefix: the source's, which names in a list may begin with.
+        recorded: one byte per file, 1 where the journal vouches for it.
     """
+    if compare == "etag":
+        return recorded
     held = bytearray(len(listing))
     if compare == "none":
         return held

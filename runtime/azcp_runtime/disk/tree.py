@@ -161,6 +161,29 @@ class Tree:
         except OSError as error:
             raise self.failure(file, error) from error
 
+    def sync_data(self, file: int) -> int | None:
+        """Wait until what is written of a partial is on the disk; its inode, None where it has its name."""
+        try:
+            descriptor = os.open(partial_path(self.target(file)), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                os.fdatasync(descriptor)
+                return os.fstat(descriptor).st_ino
+            finally:
+                os.close(descriptor)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self.failure(file, error) from error
+
+    def partial_state(self, file: int) -> os.stat_result | None:
+        """What the file system says of a partial; None where there is none."""
+        try:
+            return os.lstat(partial_path(self.target(file)))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self.failure(file, error) from error
+
     def sync_all(self) -> None:
         """Wait until everything written to the destination's file system is on the disk."""
         # The descriptor is as old as the run: errors of write-back since then are reported on it.

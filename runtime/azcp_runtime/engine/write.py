@@ -13,6 +13,8 @@ from typing import Final
 
 from azcp_runtime.disk.commit import Committer
 from azcp_runtime.disk.descriptors import Descriptors
+from azcp_runtime.disk.journal import Journal
+from azcp_runtime.disk.kept import Kept
 from azcp_runtime.disk.tree import Tree
 from azcp_runtime.engine.slots import Slot
 from azcp_runtime.plan.chunks import Plan, aligned
@@ -50,8 +52,11 @@ class Writers:
         plan: the plan.
         sizes: bytes per file of the listing.
         missing: per file the bytes that come through this rank's rail; 0 where the node has it.
+        shared: files of which other rails bring a part.
+        kept: ranges of files that the node has.
         tree: the destination.
-        committer: takes files that are whole; only those of which this rail brings every byte.
+        committer: takes files that are whole; not the shared ones, of which no rank knows it alone.
+        journal: told of what is written of large files.
         threads: how many writers.
         fail: takes the error of a thread; the run ends.
     """
@@ -64,13 +69,18 @@ class Writers:
         tree: Tree,
         committer: Committer,
         *,
+        shared: frozenset[int] = frozenset(),
+        kept: Kept | None = None,
+        journal: Journal | None = None,
         threads: int,
         fail: Callable[[Exception], None],
     ) -> None:
         self._plan = plan
         self._sizes = sizes
         self._missing = missing
-        self._sole = bytearray(left == size for left, size in zip(missing, sizes, strict=True))
+        self._shared = shared
+        self._kept = kept if kept and kept.ranges else None
+        self._journal = journal
         self._tree = tree
         self._committer = committer
         self._fail = fail
@@ -114,6 +124,8 @@ class Writers:
             if not self._missing[file]:
                 continue
             offset, start, length = plan.offset[extent], plan.slot[extent], plan.length[extent]
+            if self._kept and self._kept.has(file, offset, length):
+                continue
             if self._in_one_go(file, length):
                 small.append(Part(file, offset, start, length))
                 if len(small) == _SMALL_RUN:
@@ -158,6 +170,10 @@ class Writers:
 
     def _done(self, slot: Slot, parts: list[Part]) -> None:
         whole: list[Part] = []
+        if self._journal:
+            for part in parts:
+                if not self._in_one_go(part.file, part.length):
+                    self._journal.wrote(part.file, part.offset, part.length)
         with self._lock:
             for part in parts:
                 self.totals.bytes += part.length
@@ -169,7 +185,7 @@ class Writers:
         for part in whole:
             if not self._in_one_go(part.file, part.length):
                 self._descriptors.finish(part.file)
-            if self._sole[part.file]:
+            if part.file not in self._shared:
                 self._committer.add(part.file)
         if is_last:
             self.written.append(slot)

@@ -33,7 +33,7 @@ _OF_DISTRIBUTE: Final = frozenset(ExitCode) - {
 """What azcp-distribute ends with for reasons that no loss of a node explains."""
 
 
-_GO_ON: Final = "whole files are kept, and the same command with --compare size goes on"
+_GO_ON: Final = "the run is resumable: the same command goes on from there"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal, NoReturn
 from azcp_runtime.contract import ENV_SIMULATE_NODES, PreflightError, UsageError
 from azcp_runtime.mpi.backoff import Backoff
 from azcp_runtime.mpi.lanes import LARGEST_CALL_BYTES, Lanes, mpi_error
+from azcp_runtime.mpi.launch import STOPPING
 from azcp_runtime.mpi.notes import Notes
 from azcp_runtime.mpi.pulse import Pulse
 from azcp_runtime.mpi.ranks import Fabric, Seat
@@ -138,7 +139,7 @@ class World:
         self._notes.close()
         self.barrier()
         self.hear()
-        for number in (signal.SIGTERM, signal.SIGINT):  # the run is complete; nothing is left to stop
+        for number in STOPPING:  # the run is complete; nothing is left to stop
             signal.signal(number, signal.SIG_IGN)
         self._mpi.Finalize()
 

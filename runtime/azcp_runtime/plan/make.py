@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from azcp_runtime.plan.budget import Budget, make_budget, memory_of
 from azcp_runtime.plan.chunks import Plan, aligned, lay_out
-from azcp_runtime.plan.presence import AZURE, SKIP
+from azcp_runtime.plan.presence import AZURE, SKIP, Segment
 from azcp_runtime.plan.shards import (
+    NO_SEGMENTS,
     Cluster,
     assign,
     auto_shard_bytes,
@@ -38,39 +39,58 @@ class PlanRequest:
     depth: int | None = None
 
 
-def make_plan(sizes: Sequence[int], origin: Sequence[int], request: PlanRequest) -> tuple[Plan, Budget]:
+def make_plan(
+    sizes: Sequence[int],
+    origin: Sequence[int],
+    request: PlanRequest,
+    segments: Mapping[int, Sequence[Segment]] = NO_SEGMENTS,
+) -> tuple[Plan, Budget]:
     """The plan and the memory it takes.
 
     Args:
         sizes: bytes per file of the listing.
         origin: per file, as in Diff.
         request: the rest.
+        segments: as in Diff.
 
     Raises:
         PlanError: it does not fit the memory.
     """
     cluster = request.cluster
-    moving = [size for size, where in zip(sizes, origin, strict=True) if where != SKIP]
+    moving = list(_moving(sizes, origin, segments))
     total, owners = sum(moving), cluster.download_ranks
     guess = make_budget(
         request.memory_bytes,
-        _lanes(cluster, origin),
+        _lanes(cluster, origin, segments),
         total // owners,
         chunk=request.chunk_bytes,
         depth=request.depth,
     )
     shard_bytes = _shard_bytes(request, moving, total, guess.chunk_bytes)
-    pieces = cut(sizes, origin, shard_bytes, default_pack_bytes(total, owners, guess.chunk_bytes))
+    pack_bytes = default_pack_bytes(total, owners, guess.chunk_bytes)
+    pieces = cut(sizes, origin, shard_bytes, pack_bytes, segments)
     plan = lay_out(pieces, assign(pieces, cluster), sizes, guess.chunk_bytes)
     memory = memory_of(plan, cluster.rails, guess.own_slots, guess.lane_slots)
     return plan, replace(guess, memory_bytes=memory)
 
 
-def _lanes(cluster: Cluster, origin: Sequence[int]) -> int:
+def _moving(
+    sizes: Sequence[int], origin: Sequence[int], segments: Mapping[int, Sequence[Segment]]
+) -> Iterator[int]:
+    """Bytes that move of each file of which any do."""
+    for file, (size, where) in enumerate(zip(sizes, origin, strict=True)):
+        if where != SKIP:
+            parts = segments.get(file)
+            moved = (each.end - each.start for each in parts or () if each.origin != SKIP)
+            yield size if parts is None else sum(moved)
+
+
+def _lanes(cluster: Cluster, origin: Sequence[int], segments: Mapping[int, Sequence[Segment]]) -> int:
     """The most lanes that any rail can have: its downloaders, and the holders of what peers send."""
-    holders = set(origin) - {SKIP, AZURE}
+    origins = set(origin) | {each.origin for parts in segments.values() for each in parts}
+    holders = origins - {SKIP, AZURE}
     per_rail = [holders.copy() for _ in range(cluster.rails)]
-    if AZURE in set(origin):
+    if AZURE in origins:
         for seat in cluster.downloaders():
             per_rail[seat % cluster.rails].add(seat // cluster.rails)
     return max(1, *(len(nodes) for nodes in per_rail))

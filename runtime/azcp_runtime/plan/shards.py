@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import heapq
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
-from azcp_runtime.plan.presence import AZURE, SKIP
+from azcp_runtime.plan.presence import AZURE, SKIP, Segment
+
+NO_SEGMENTS: Final[Mapping[int, Sequence[Segment]]] = MappingProxyType({})
 
 SMALL_FILE_BYTES: Final = 256 << 10
 """Files up to this size travel many to a chunk, whole where the chunk has room for one."""
@@ -66,7 +69,13 @@ def auto_shard_bytes(total: int, owners: int, chunk: int) -> int:
     return max(1, -(-share // chunk)) * chunk
 
 
-def cut(sizes: Sequence[int], origin: Sequence[int], shard_bytes: int, pack_bytes: int) -> Pieces:
+def cut(
+    sizes: Sequence[int],
+    origin: Sequence[int],
+    shard_bytes: int,
+    pack_bytes: int,
+    segments: Mapping[int, Sequence[Segment]] = NO_SEGMENTS,
+) -> Pieces:
     """Cut the files that move into pieces, in listing order; empty files make none.
 
     Args:
@@ -74,16 +83,32 @@ def cut(sizes: Sequence[int], origin: Sequence[int], shard_bytes: int, pack_byte
         origin: per file, as in Diff.
         shard_bytes: no range is longer.
         pack_bytes: no pack is larger.
+        segments: as in Diff.
     """
     pieces = Pieces(array("Q"), array("Q"), array("Q"), array("Q"), array("l"))
     for file, count, length in _packs(sizes, origin, min(shard_bytes, pack_bytes)):
-        for offset in range(0, length, shard_bytes) if count == 1 else (0,):
-            pieces.first.append(file)
-            pieces.count.append(count)
-            pieces.offset.append(offset)
-            pieces.length.append(min(shard_bytes, length - offset))
-            pieces.origin.append(origin[file])
+        if file in segments:
+            for each in segments[file]:
+                if each.origin != SKIP:
+                    _add_ranges(pieces, file, each.start, each.end, each.origin, shard_bytes)
+        elif count == 1:
+            _add_ranges(pieces, file, 0, length, origin[file], shard_bytes)
+        else:
+            _add(pieces, file, count, 0, length, origin[file])
     return pieces
+
+
+def _add_ranges(pieces: Pieces, file: int, start: int, end: int, origin: int, shard_bytes: int) -> None:
+    for offset in range(start, end, shard_bytes):
+        _add(pieces, file, 1, offset, min(shard_bytes, end - offset), origin)
+
+
+def _add(pieces: Pieces, file: int, count: int, offset: int, length: int, origin: int) -> None:
+    pieces.first.append(file)
+    pieces.count.append(count)
+    pieces.offset.append(offset)
+    pieces.length.append(length)
+    pieces.origin.append(origin)
 
 
 def _packs(sizes: Sequence[int], origin: Sequence[int], pack_bytes: int) -> Iterator[tuple[int, int, int]]:

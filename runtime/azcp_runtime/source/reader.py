@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+from azcp_runtime.disk.tree import partial_path
 from azcp_runtime.engine.pace import Pace
-from azcp_runtime.plan.presence import AZURE
+from azcp_runtime.plan.presence import AZURE, Diff
 from azcp_runtime.source.directory import read_file
 from azcp_runtime.source.listing import Entry, Listing
 from azcp_runtime.source.names import local_path, shown
@@ -45,17 +46,25 @@ class OriginReader:
 
     Args:
         listing: the data set.
-        origin: per file, as in Diff.
+        diff: where each byte is.
         source: the account or the source directory.
         dest: this node's destination, from which it sends what others lack.
+        whole: one byte per file, 1 where it is there as a whole; else its partial has what is sent.
         pace: holds back reads from the source; None where they are not bounded.
     """
 
     def __init__(
-        self, listing: Listing, origin: Sequence[int], source: BlobReader, dest: Path, pace: Pace | None
+        self,
+        listing: Listing,
+        diff: Diff,
+        source: BlobReader,
+        dest: Path,
+        whole: Sequence[int],
+        pace: Pace | None,
     ) -> None:
         self._listing = listing
-        self._origin = origin
+        self._diff = diff
+        self._whole = whole
         self._source = source
         self._dest = os.fsencode(dest)
         self._pace = pace
@@ -73,8 +82,9 @@ class OriginReader:
         """Fill ``into`` from a file of the listing; raises DownloadError."""
         listing = self._listing
         name = listing.names[file]
-        if self._origin[file] != AZURE:
-            read_file(os.path.join(self._dest, local_path(name)), name, "", offset, into)
+        if self._diff.origin_of(file, offset) != AZURE:
+            path = os.path.join(self._dest, local_path(name))
+            read_file(path if self._whole[file] else partial_path(path), name, "", offset, into)
             return
         if self._pace:
             self._pace.take(len(into))

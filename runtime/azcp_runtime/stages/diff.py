@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import struct
-from array import array
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Final
 
 from azcp_runtime.contract import STATE_DIR, PreflightError
 from azcp_runtime.disk.holdings import held_files
+from azcp_runtime.disk.kept import Kept, kept_by_journal, take_stock
 from azcp_runtime.disk.probe import (
     allocated_bytes,
     check_obstacles,
@@ -26,9 +26,11 @@ from azcp_runtime.disk.probe import (
 from azcp_runtime.disk.tree import partial_path
 from azcp_runtime.mpi.ranks import Ranks, Seat
 from azcp_runtime.options import Options
-from azcp_runtime.plan.presence import Diff, classify, rotated
+from azcp_runtime.plan.presence import Diff, classify
 from azcp_runtime.source.listing import Listing
+from azcp_runtime.source.location import BlobLocation, Location
 from azcp_runtime.source.names import local_path
+from azcp_runtime.stages.presence import exchange, resumed_line
 
 _TOKEN_BYTES: Final = 16
 _NODE_TOKEN: Final = struct.Struct(f"<II{_TOKEN_BYTES}s")
@@ -42,12 +44,14 @@ class Destination:
     Attributes:
         path: where its files go.
         held: one byte per file, 1 where this node has it.
+        kept: what its journal vouches for, in whole files and in parts.
         direct: whether files are written with O_DIRECT.
         lock: the descriptor that keeps other runs out; -1 where another rank of the node has it.
     """
 
     path: Path
     held: bytearray
+    kept: Kept
     direct: bool
     lock: int
 
@@ -58,7 +62,12 @@ class Destination:
 
 
 def diff_stage(
-    ranks: Ranks, options: Options, dest: Path, listing: Listing, prefix: str, notice: Callable[[str], None]
+    ranks: Ranks,
+    options: Options,
+    dest: Path,
+    listing: Listing,
+    location: Location,
+    notice: Callable[[str], None],
 ) -> tuple[Diff, Destination]:
     """What moves and from where, the same on every rank, and this node's own state.
 
@@ -70,13 +79,18 @@ def diff_stage(
     _refuse_shared(ranks, dest)
     is_first = ranks.seat.rail == 0
     held_lock = lock(dest) if is_first else -1
-    held = held_files(dest, listing, options.compare, options.filelist, prefix)
+    kept = _kept(ranks, dest, listing, source_identity(location), forget=options.compare == "none")
+    prefix = location.prefix if isinstance(location, BlobLocation) else ""
+    held = held_files(dest, listing, options.compare, options.filelist, prefix, kept.whole)
     if is_first:  # what is true of the node needs to be looked at once
         check_obstacles(dest, listing.names)
         _check_space(dest, listing, held)
     if not options.no_bcast_direct:
         _tell_buffered(ranks, notice, direct=direct)
-    return _exchange(ranks, held), Destination(dest, held, direct, held_lock)
+    diff = exchange(ranks, listing, held, kept)
+    if line := resumed_line(diff):
+        notice(line)
+    return diff, Destination(dest, held, kept, direct, held_lock)
 
 
 def plain_diff(ranks: Ranks, listing: Listing) -> Diff:
@@ -84,14 +98,20 @@ def plain_diff(ranks: Ranks, listing: Listing) -> Diff:
     return classify([ranks.seat.nodes] * len(listing), [0] * len(listing), ranks.seat.nodes)
 
 
-def _exchange(ranks: Ranks, held: Sequence[int]) -> Diff:
-    """Two numbers per file instead of a matrix: how many nodes hold it, and the one that shall send it."""
-    seat = ranks.seat
-    counts = array("Q", (has if seat.rail == 0 else 0 for has in held))
-    nearest = array(
-        "Q", (rotated(seat.node, file, seat.nodes) if has else seat.nodes for file, has in enumerate(held))
-    )
-    return classify(ranks.reduce(nearest, "min"), ranks.reduce(counts, "sum"), seat.nodes)
+def source_identity(location: Location) -> bytes:
+    """What tells one source from another in the journal, whatever the credential and the address."""
+    if isinstance(location, BlobLocation):
+        parts = ["blob", location.account, location.container, location.prefix]
+    else:
+        parts = ["directory", str(location)]
+    return "\0".join([*parts, ""]).encode("utf-8", "surrogateescape")
+
+
+def _kept(ranks: Ranks, dest: Path, listing: Listing, source: bytes, *, forget: bool) -> Kept:
+    """What earlier runs left, looked at by the node's first rank for all of them."""
+    kept = take_stock(dest, listing, source, forget=forget) if ranks.seat.rail == 0 else None
+    ranks.barrier(node_only=True)
+    return kept or kept_by_journal(dest, listing, source)
 
 
 def _check_space(dest: Path, listing: Listing, held: Sequence[int]) -> None:

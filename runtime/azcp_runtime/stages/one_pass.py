@@ -5,12 +5,13 @@ from __future__ import annotations
 import resource
 import sys
 import threading
-from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from azcp_runtime.disk.commit import Committer
+from azcp_runtime.disk.journal import Journal
+from azcp_runtime.disk.kept import journal_path
 from azcp_runtime.disk.tree import Tree
 from azcp_runtime.engine.fetch import Fetchers
 from azcp_runtime.engine.one_pass import BcastTotals, LaneState, OnePass, Parts, Trouble
@@ -28,6 +29,7 @@ from azcp_runtime.progress import Moved
 from azcp_runtime.source.listing import Listing
 from azcp_runtime.source.reader import OriginReader
 from azcp_runtime.stages.diff import Destination
+from azcp_runtime.stages.needs import Needs
 
 _MOST_CONNECTIONS_PER_NODE: Final = 300
 _FEWEST_FETCHERS: Final = 4
@@ -36,18 +38,20 @@ _MOST_WRITERS: Final = 8
 _SMALLEST_BLOCK: Final = 1 << 20
 _SLOWEST_BLOCK: Final = 64 << 10
 _LARGEST_BLOCK: Final = 8 << 20
+_LAST_WORDS_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """All that the pass needs to know; ``missing`` is what ``bytes_by_rail`` gives for this rank."""
+    """All that the pass needs to know; ``source`` is its identity in the journal."""
 
     options: Options
     listing: Listing
     plan: Plan
     budget: Budget
     destination: Destination
-    missing: array[int]
+    needs: Needs
+    source: bytes
     reader: OriginReader
     retries: Callable[[], list[int]]
 
@@ -78,17 +82,26 @@ class Pass:
             listing.names,
             listing.sizes,
             direct=destination.direct,
-            notice=lambda text: print(f"[write] {text}", file=sys.stderr, flush=True),
+            notice=self._notice,
         )
-        self._committer = Committer(self._tree, trouble.report)
-        # The parts of a file that comes over several rails are published by the node's first rank.
-        self._shared = files_of_several_rails(plan, seat.rails) if seat.rail == 0 else []
+        self._journal = Journal(
+            journal_path(destination.path, seat.rail),
+            self._tree,
+            listing,
+            work.source,
+            fail=trouble.report,
+            notice=self._notice,
+        )
+        self._committer = Committer(self._tree, trouble.report, self._journal)
         self._writers = Writers(
             plan,
             listing.sizes,
-            work.missing,
+            work.needs.missing,
             self._tree,
             self._committer,
+            shared=work.needs.shared,
+            kept=destination.kept,
+            journal=self._journal,
             threads=work.options.bcast_writers or min(_MOST_WRITERS, max(2, cpus() // seat.rails)),
             fail=trouble.report,
         )
@@ -129,6 +142,8 @@ class Pass:
             self._writers.stop()
             self._commit()
         finally:
+            # However the run ends, what is on the disk is written down; mpirun waits a second or so.
+            self._journal.end(_LAST_WORDS_S)
             self._watch.end()  # gives the terminal its cursor back
         return self.so_far()
 
@@ -138,12 +153,11 @@ class Pass:
         if seat.rails > 1:
             self._ranks.barrier(node_only=True)
         if seat.rail == 0:
-            for file in self._shared:
-                if not self._work.destination.held[file]:
-                    self._committer.add(file)
-            for file, size in enumerate(self._work.listing.sizes):
-                if not size and not self._work.destination.held[file]:
-                    self._committer.add(file)
+            for file in self._work.needs.shared:
+                self._committer.add(file)
+            for file in self._work.needs.ready:
+                self._tree.cut_padding(file)
+                self._committer.add(file)
         self._committer.close()
         watch = DiskWatch(self._work.destination.path, self._committer, self._work.options.stall_timeout)
         settle(self._committer, watch, self._fabric.completed)
@@ -151,6 +165,10 @@ class Pass:
         self._ranks.barrier()
         self._fabric.close()
         self._tree.close()
+
+    @staticmethod
+    def _notice(text: str) -> None:
+        print(f"[write] {text}", file=sys.stderr, flush=True)
 
     def _lane_state(self, index: int, lane: Lane) -> LaneState:
         count = self._work.budget.own_slots if index == self._own else self._work.budget.lane_slots
@@ -204,24 +222,11 @@ class Pass:
             cpu_seconds=usage.ru_utime + usage.ru_stime,
             cpu_fetch_seconds=fetch.cpu_s if fetch else 0.0,
             cpu_bcast_seconds=self._bcast.cpu_s,
-            cpu_write_seconds=self._writers.totals.cpu_s + self._committer.cpu_s,
+            cpu_write_seconds=self._writers.totals.cpu_s + self._committer.cpu_s + self._journal.cpu_s,
             max_rss_bytes=usage.ru_maxrss * 1024,
             retries=self._work.retries(),
             samples=self._watch.columns(),
         )
-
-
-def bytes_by_rail(plan: Plan, held: Sequence[int], seat: Seat, files: int) -> array[int]:
-    """Per file the bytes that a rank's rail brings to its node; 0 where the node holds the file."""
-    missing = array("Q", bytes(8 * files))
-    for lane in plan.lanes:
-        if lane.owner % seat.rails == seat.rail:
-            first = plan.chunk_start[lane.first_chunk]
-            for extent in range(first, plan.chunk_start[lane.first_chunk + lane.chunks]):
-                file = plan.file[extent]
-                if not held[file]:
-                    missing[file] += plan.length[extent]
-    return missing
 
 
 def goals(plan: Plan, seat: Seat, missing_bytes: int) -> Moved:
@@ -229,15 +234,3 @@ def goals(plan: Plan, seat: Seat, missing_bytes: int) -> Moved:
     rail = [lane for lane in plan.lanes if lane.owner % seat.rails == seat.rail]
     own = sum(lane.total_bytes for lane in rail if lane.owner == seat.index)
     return Moved(own, sum(lane.total_bytes for lane in rail) - own, missing_bytes)
-
-
-def files_of_several_rails(plan: Plan, rails: int) -> list[int]:
-    """Files of which more than one rail brings a part."""
-    rail_of: dict[int, int] = {}
-    several: set[int] = set()
-    for lane in plan.lanes if rails > 1 else ():
-        first, last = lane.first_chunk, lane.first_chunk + lane.chunks
-        for extent in range(plan.chunk_start[first], plan.chunk_start[last]):
-            if rail_of.setdefault(plan.file[extent], lane.owner % rails) != lane.owner % rails:
-                several.add(plan.file[extent])
-    return sorted(several)

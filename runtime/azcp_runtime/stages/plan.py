@@ -40,7 +40,7 @@ def plan_stage(ranks: Ranks, options: Options, listing: Listing, diff: Diff) -> 
         chunk_bytes=options.bcast_chunk,
         depth=options.bcast_pipeline,
     )
-    plan, budget = make_plan(listing.sizes, diff.origin, request)
+    plan, budget = make_plan(listing.sizes, diff.origin, request, diff.segments)
     check_same_plan(ranks, plan)
     return plan, budget
 
