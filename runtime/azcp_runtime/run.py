@@ -11,8 +11,8 @@ from pathlib import Path
 
 from azcp_runtime.contract import ENV_SIMULATE_NODES, UsageError, WriteError
 from azcp_runtime.disk.probe import prepare
+from azcp_runtime.engine.gate import Gate
 from azcp_runtime.engine.one_pass import Trouble
-from azcp_runtime.engine.pace import Pace
 from azcp_runtime.engine.totals import RankTotals, gather_totals, span_of
 from azcp_runtime.engine.watch import Watch
 from azcp_runtime.mpi.ranks import Ranks
@@ -140,21 +140,23 @@ class Run:
         budget: Budget,
     ) -> tuple[list[RankTotals], dict[str, int]]:
         stop = threading.Event()
-        source, retries = self._source(location, access, stop)
-        reader = OriginReader(listing, diff.origin, source, destination.path, self._pace(stop))
+        gate = self._pace(stop, len(plan.lanes))
+        source, retries = self._source(location, access, stop, gate)
+        reader = OriginReader(listing, diff.origin, source, destination.path)
         missing = bytes_by_rail(plan, destination.held, self._ranks.seat, len(listing))
         wanted = self._is_root and not self._options.no_progress
         display = choose_display(goals(plan, self._ranks.seat, sum(missing)), self._env) if wanted else None
-        work = Work(self._options, listing, plan, budget, destination, missing, reader, retries)
+        work = Work(self._options, listing, plan, budget, destination, missing, reader, gate, retries)
         mine = Pass(self._ranks, work, Watch(display), Trouble(), stop).run()
         totals = gather_totals(self._ranks, mine)
         counts = [sum(column) for column in zip(*(row.retries for row in totals), strict=True)]
         self._report_pass(plan, diff, listing, totals)
         return totals, dict(zip(RETRY_CLASSES, counts, strict=False))
 
-    def _pace(self, stop: threading.Event) -> Pace | None:
+    def _pace(self, stop: threading.Event, owners: int) -> Gate:
+        """What this rank's reads pass; all that read begin with even parts of the cluster's rate."""
         rate = self._options.max_bandwidth
-        return Pace(rate / downloaders(self._options, self._ranks.seat), stop) if rate else None
+        return Gate(stop, rate / max(1, owners) if rate else None)
 
     def _report_pass(self, plan: Plan, diff: Diff, listing: Listing, totals: list[RankTotals]) -> None:
         if not self._is_root:
@@ -173,10 +175,10 @@ class Run:
         self._say(bcast_line(shards, bcast))
 
     def _source(
-        self, location: Location, access: Access, stop: threading.Event
+        self, location: Location, access: Access, stop: threading.Event, gate: Gate
     ) -> tuple[BlobReader, Callable[[], list[int]]]:
         if not isinstance(location, BlobLocation):
-            return DirectoryReader(location.path), lambda: [0] * len(RETRY_CLASSES)
+            return DirectoryReader(location.path, gate), lambda: [0] * len(RETRY_CLASSES)
         from azcp_runtime.azure.body import BodyReader
         from azcp_runtime.azure.credential import Secret
         from azcp_runtime.azure.retry import Retries, RetryLimits
@@ -184,7 +186,7 @@ class Run:
         retries = Retries()
         limits = RetryLimits(self._options.max_retries, self._options.retry_time)
         secret = Secret(access.kind, access.value)
-        return BodyReader(location, secret, limits, retries, stop), retries.counts
+        return BodyReader(location, secret, limits, retries, stop, gate), retries.counts
 
     def _verify(self, dest: Path, listing: Listing) -> None:
         if not self._options.verify:

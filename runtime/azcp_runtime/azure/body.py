@@ -29,10 +29,12 @@ from azure.core.utils import case_insensitive_dict
 
 from azcp_runtime import __version__
 from azcp_runtime.azure.credential import SAS, Secret, auth_policy
+from azcp_runtime.azure.passage import GatePolicy
 from azcp_runtime.azure.refusals import refusal
 from azcp_runtime.azure.retry import BodyRetryPolicy, Retries, RetryLimits
 from azcp_runtime.azure.wire import Head, Wire, WireError, tls_context
 from azcp_runtime.contract import DownloadError
+from azcp_runtime.engine.gate import Gate
 from azcp_runtime.source.listing import Entry
 from azcp_runtime.source.location import BlobLocation
 from azcp_runtime.source.names import shown
@@ -74,6 +76,7 @@ class BodyReader:
         limits: when to give up.
         retries: where retries are counted.
         stop: set when the run is over.
+        gate: what each request passes; one of its own where it is None.
 
     Attributes:
         arrived_bytes: bytes of bodies so far, whole ranges or not.
@@ -86,6 +89,7 @@ class BodyReader:
         limits: RetryLimits,
         retries: Retries,
         stop: threading.Event,
+        gate: Gate | None = None,
     ) -> None:
         self._base = f"{location.account_url}/{quote(location.container)}/{quote(location.prefix, safe='~/')}"
         self._query = f"?{secret.value}" if secret.kind == SAS else ""
@@ -93,7 +97,8 @@ class BodyReader:
         auth = auth_policy(secret, location.account)
         policies = [
             UserAgentPolicy(f"azcp-distribute/{__version__}"),
-            BodyRetryPolicy(limits, retries, stop),
+            BodyRetryPolicy(limits, retries, stop, lambda: self.arrived_bytes),
+            GatePolicy(gate or Gate(stop)),
             _RangePolicy(),
             *([auth] if auth else []),
         ]

@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,10 +15,11 @@ from azure.core.pipeline import PipelineRequest, PipelineResponse
 from azure.core.pipeline.policies import RetryPolicy
 from azure.storage.blob import ExponentialRetry
 
+from azcp_runtime.azure.passage import THROTTLED
+
 _BACKOFF_FIRST_S: Final = 0.5
 _BACKOFF_LONGEST_S: Final = 30.0
 _LONGEST_AFTER_S: Final = 86_400.0
-_THROTTLED: Final = {503: "503", 429: "429"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Retries:
 
     def count(self, status: int | None) -> None:
         """One more retry after this status, or after a broken exchange where it is None."""
-        name = "transport" if status is None else _THROTTLED.get(status, "5xx")
+        name = "transport" if status is None else THROTTLED.get(status, "5xx")
         with self._lock:
             self._counts[name] += 1
 
@@ -53,15 +55,20 @@ class BodyRetryPolicy(RetryPolicy[Any, Any]):
     """azure-core's retry policy with full jitter, a time budget, and a count that progress resets.
 
     A body cut at 15 of 16 MiB is not a failure of the whole range: what arrived stays, the range
-    header is moved on by the policy behind this one, and the budget starts anew.
+    header is moved on by the policy behind this one, and the budget starts anew. It does so too when
+    an account that throttles has meanwhile sent other bytes to this rank: it lives, and only asks to
+    be asked less often, which the gate sees to.
 
     Args:
         limits: tries after the first and seconds, both without a byte of progress.
         retries: where each retry is counted.
         stop: set when the run is over; ends a wait at once.
+        arrived: bytes that this rank has had of the account.
     """
 
-    def __init__(self, limits: RetryLimits, retries: Retries, stop: threading.Event) -> None:
+    def __init__(
+        self, limits: RetryLimits, retries: Retries, stop: threading.Event, arrived: Callable[[], int]
+    ) -> None:
         super().__init__(
             retry_total=limits.max_retries,
             retry_connect=limits.max_retries,
@@ -73,12 +80,13 @@ class BodyRetryPolicy(RetryPolicy[Any, Any]):
         self._retry_time_s = limits.retry_time_s
         self._retries = retries
         self._stop = stop
+        self._arrived = arrived
 
     def configure_retries(self, options: dict[str, Any]) -> dict[str, Any]:
         """The state of one range's retries."""
         sink = options["sink"]
         settings = super().configure_retries(options)
-        settings.update(sink=sink, seen=sink.filled, since=time.monotonic())
+        settings.update(sink=sink, seen=sink.filled, arrived=self._arrived(), since=time.monotonic())
         return settings
 
     def increment(
@@ -88,19 +96,24 @@ class BodyRetryPolicy(RetryPolicy[Any, Any]):
         error: Exception | None = None,
     ) -> bool:
         """Whether there is another try; progress since the last one starts the count again."""
-        sink = settings["sink"]
-        if sink.filled > settings["seen"]:
-            for name in ("total", "connect", "read", "status"):
-                settings[name] = self.total_retries
-            settings["history"].clear()
-            settings.update(seen=sink.filled, since=time.monotonic())
         status, after = None, 0.0
         if isinstance(response, PipelineResponse):
             status = response.http_response.status_code
             after = self.get_retry_after(response) or 0.0
+        self._refill(settings, status)
         self._retries.count(status)
         in_time = time.monotonic() + after - settings["since"] < self._retry_time_s
         return bool(super().increment(settings, response=response, error=error)) and in_time
+
+    def _refill(self, settings: dict[str, Any], status: int | None) -> None:
+        """Start the count and the time again where there was progress since the last try."""
+        filled, arrived = settings["sink"].filled, self._arrived()
+        if filled > settings["seen"] or (status in THROTTLED and arrived > settings["arrived"]):
+            for name in ("total", "connect", "read", "status"):
+                settings[name] = self.total_retries
+            settings["history"].clear()
+            settings["since"] = time.monotonic()
+        settings.update(seen=filled, arrived=arrived)
 
     def get_retry_after(self, response: PipelineResponse[Any, Any]) -> float | None:
         """Seconds of a Retry-After header; None where there is none, or none that makes sense."""

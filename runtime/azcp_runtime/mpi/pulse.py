@@ -1,4 +1,7 @@
-"""What the ranks tell rank 0 beside the data: that they live, how much has moved, and why they failed."""
+"""What the ranks tell rank 0 beside the data: that they live, how much has moved, and why they failed.
+
+What they say of their reads goes with it, and rank 0's answers come back.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from azcp_runtime.contract import BroadcastError
 from azcp_runtime.mpi.backoff import LONGEST_NAP_S
-from azcp_runtime.mpi.ranks import PeerFailedError, Seat
+from azcp_runtime.mpi.ranks import PeerFailedError, Seat, Talk
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Comm, Request
@@ -19,6 +22,9 @@ _SILENT_AFTER_S: Final = 3.0
 _BEAT: Final = struct.Struct("<Q")
 _BEAT_TAG: Final = 0
 """Of a sign of life; the tag of a failure is its exit code, which is never 0."""
+
+_LISTEN_EVERY_S: Final = 0.02
+"""A look for a message costs a call of MPI, and answers are in no hurry."""
 
 _GRACE_S: Final = 3.0
 """How long a failed rank waits for rank 0 to print its reason and end the run."""
@@ -50,15 +56,19 @@ class Pulse:
         self._listened_at = time.monotonic()
         self._deaf_until = 0.0
         self._moved = 0
+        self._listen_at = 0.0
+        self._answers: dict[int, Request] = {}
+        self.talk: Talk | None = None
 
     def hear(self) -> None:
-        """Give a sign of life when it is time; on rank 0, take those of the others.
+        """Give a sign of life when it is time; on rank 0, take those of the others and answer.
 
         Raises:
             PeerFailedError: on rank 0, when another rank has failed.
         """
         if self._seat.rank != 0:
             self._give_sign()
+            self._take_answers()
             return
         self._forgive_own_pause()
         status = self._mpi.Status()
@@ -67,9 +77,12 @@ class Pulse:
             message = bytearray(status.Get_count(self._mpi.BYTE))
             self._communicator.Recv([message, self._mpi.BYTE], source, tag)
             if tag == _BEAT_TAG:
-                self._heard[source] = (time.monotonic(), _BEAT.unpack(message)[0])
+                self._heard[source] = (time.monotonic(), _BEAT.unpack_from(message)[0])
+                if self.talk and len(message) > _BEAT.size:
+                    self.talk.hear(source, bytes(message[_BEAT.size :]))
             elif time.monotonic() >= self._deaf_until:
                 raise PeerFailedError(message.decode("utf-8", "replace"), tag)
+        self._answer()
 
     def _forgive_own_pause(self) -> None:
         """What was not heard while rank 0 itself did not listen is nobody's silence.
@@ -125,7 +138,33 @@ class Pulse:
 
     def _give_sign(self) -> None:
         now = time.monotonic()
-        if now >= self._beat_at and self._beat.Test():
-            sign = [_BEAT.pack(self._moved), self._mpi.BYTE]
-            self._beat = self._communicator.Isend(sign, dest=0, tag=_BEAT_TAG)
-            self._beat_at = now + _BEAT_EVERY_S
+        if now < self._listen_at or not self._beat.Test():
+            return
+        is_due = now >= self._beat_at
+        report = self.talk.report(now, is_due=is_due) if self.talk else None
+        if not is_due and report is None:
+            return
+        sign = [_BEAT.pack(self._moved) + (report or b""), self._mpi.BYTE]
+        self._beat = self._communicator.Isend(sign, dest=0, tag=_BEAT_TAG)
+        self._beat_at = now + _BEAT_EVERY_S
+
+    def _take_answers(self) -> None:
+        now = time.monotonic()
+        if now < self._listen_at:
+            return
+        self._listen_at = now + _LISTEN_EVERY_S
+        status = self._mpi.Status()
+        while self._communicator.Iprobe(0, _BEAT_TAG, status):
+            message = bytearray(status.Get_count(self._mpi.BYTE))
+            self._communicator.Recv([message, self._mpi.BYTE], 0, _BEAT_TAG)
+            if self.talk:
+                self.talk.obey(bytes(message))
+
+    def _answer(self) -> None:
+        """On rank 0: answer those whose last answer is out of the way; the talk repeats nothing."""
+        if not self.talk:
+            return
+        for rank, answer in self.talk.answers(time.monotonic()).items():
+            if rank in self._answers:
+                self._answers[rank].Wait()  # one of a few bytes, which the rank has long confirmed
+            self._answers[rank] = self._communicator.Isend([answer, self._mpi.BYTE], dest=rank, tag=_BEAT_TAG)

@@ -19,7 +19,7 @@ from azcp_runtime.contract import ENV_SIMULATE_NODES, PreflightError, UsageError
 from azcp_runtime.mpi.backoff import Backoff
 from azcp_runtime.mpi.lanes import LARGEST_CALL_BYTES, Lanes, mpi_error
 from azcp_runtime.mpi.pulse import Pulse
-from azcp_runtime.mpi.ranks import Fabric, Seat
+from azcp_runtime.mpi.ranks import Fabric, Seat, Talk
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Request
@@ -149,6 +149,10 @@ class World:
     def hear(self) -> None:
         """Take part in what the ranks tell rank 0: that they live, and why they failed."""
         self._pulse.hear()
+
+    def carry(self, talk: Talk | None) -> None:
+        """What the ranks tell each other beside that."""
+        self._pulse.talk = talk
 
     def _wait(self, request: Request) -> None:
         backoff = Backoff()

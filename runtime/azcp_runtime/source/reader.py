@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from azcp_runtime.engine.pace import Pace
+from azcp_runtime.engine.gate import Gate
 from azcp_runtime.plan.presence import AZURE
 from azcp_runtime.source.directory import read_file
 from azcp_runtime.source.listing import Entry, Listing
@@ -28,16 +28,26 @@ class BlobReader(Protocol):
 
 
 class DirectoryReader:
-    """Reads files of the source directory, as long as they are what was listed."""
+    """Reads files of the source directory, as long as they are what was listed.
 
-    def __init__(self, root: Path) -> None:
+    Args:
+        root: the source directory.
+        gate: what each read passes; None where nothing holds reads back.
+    """
+
+    def __init__(self, root: Path, gate: Gate | None = None) -> None:
         self._root = os.fsencode(root)
+        self._gate = gate
         self.arrived_bytes = 0
 
     def read(self, blob: Entry, offset: int, into: memoryview) -> None:
         """Fill ``into`` from a file; raises DownloadError."""
+        if self._gate:
+            self._gate.enter(len(into))
         read_file(os.path.join(self._root, blob.name), blob.name, blob.etag, offset, into)
         self.arrived_bytes += len(into)
+        if self._gate:
+            self._gate.leave(accepted=True)
 
 
 class OriginReader:
@@ -48,17 +58,13 @@ class OriginReader:
         origin: per file, as in Diff.
         source: the account or the source directory.
         dest: this node's destination, from which it sends what others lack.
-        pace: holds back reads from the source; None where they are not bounded.
     """
 
-    def __init__(
-        self, listing: Listing, origin: Sequence[int], source: BlobReader, dest: Path, pace: Pace | None
-    ) -> None:
+    def __init__(self, listing: Listing, origin: Sequence[int], source: BlobReader, dest: Path) -> None:
         self._listing = listing
         self._origin = origin
         self._source = source
         self._dest = os.fsencode(dest)
-        self._pace = pace
 
     @property
     def arrived_bytes(self) -> int:
@@ -76,7 +82,5 @@ class OriginReader:
         if self._origin[file] != AZURE:
             read_file(os.path.join(self._dest, local_path(name)), name, "", offset, into)
             return
-        if self._pace:
-            self._pace.take(len(into))
         blob = Entry(name, listing.sizes[file], listing.etags[file].decode(), listing.modified[file])
         self._source.read(blob, offset, into)

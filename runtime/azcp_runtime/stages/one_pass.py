@@ -13,7 +13,9 @@ from typing import Final
 from azcp_runtime.disk.commit import Committer
 from azcp_runtime.disk.tree import Tree
 from azcp_runtime.engine.fetch import Fetchers
+from azcp_runtime.engine.gate import Gate
 from azcp_runtime.engine.one_pass import LaneState, OnePass, Parts, Trouble
+from azcp_runtime.engine.sharing import Sharing
 from azcp_runtime.engine.slots import Slot
 from azcp_runtime.engine.totals import RankTotals
 from azcp_runtime.engine.watch import Watch
@@ -49,6 +51,7 @@ class Work:
     destination: Destination
     missing: array[int]
     reader: OriginReader
+    gate: Gate
     retries: Callable[[], list[int]]
 
 
@@ -119,6 +122,7 @@ class Pass:
         )
         loop = OnePass(parts, self._watch.tick, self._work.options.stall_timeout)
         self._watch.follow(loop.totals)
+        self._ranks.carry(self._sharing())
         try:
             loop.run()
             self._stop.set()
@@ -127,6 +131,7 @@ class Pass:
             self._writers.stop()
             self._commit()
         finally:
+            self._ranks.carry(None)
             self._watch.end()  # gives the terminal its cursor back
         return self._totals(loop)
 
@@ -163,7 +168,7 @@ class Pass:
         lane = self._lanes[self._own]
         block = options.block_size or max(_SMALLEST_BLOCK, min(_LARGEST_BLOCK, lane.shape.payload_bytes // 8))
         if options.max_bandwidth:  # a read is asked for only when its bytes are due: keep that short
-            block = max(_SLOWEST_BLOCK, min(block, options.max_bandwidth // seat.size))
+            block = max(_SLOWEST_BLOCK, min(block, options.max_bandwidth // (8 * len(self._work.plan.lanes))))
         # No more threads than reads that the slots have room for: idle ones fight for the lock.
         reads = len(lane.slots) * -(-lane.shape.payload_bytes // block)
         threads = options.concurrency or max(
@@ -174,6 +179,7 @@ class Pass:
                 _MOST_CONNECTIONS_PER_NODE // seat.rails,
             ),
         )
+        self._work.gate.open(threads, is_fixed=options.concurrency is not None)
         return Fetchers(
             self._work.plan,
             lane.shape,
@@ -183,6 +189,17 @@ class Pass:
             block_bytes=block,
             parallel_files=options.parallel_files,
             fail=self._trouble.report,
+        )
+
+    def _sharing(self) -> Sharing:
+        fetchers, plan = self._fetchers, self._work.plan
+        return Sharing(
+            self._ranks.seat.rank,
+            self._work.gate,
+            (lambda: (fetchers.arrived_bytes, fetchers.left_bytes)) if fetchers else None,
+            owners=len(plan.lanes),
+            bytes_per_s=self._work.options.max_bandwidth,
+            notice=lambda text: print(f"[download] {text}", file=sys.stderr, flush=True),
         )
 
     def _totals(self, loop: OnePass) -> RankTotals:
