@@ -119,8 +119,8 @@ class Gate:
             while len(self._seen) > 1 and self._seen[1][0] <= now - _WINDOW_S:
                 self._seen.popleft()
             since, accepted, asked = self._seen[0]
-            # A first moment would make a rate of a handful of requests.
-            seconds = max(now - since, _WINDOW_S / 2)
+            # The first moments would make a rate of a handful of requests.
+            seconds = max(now - since, _WINDOW_S / 4)
             held, self._held = self._held or self._is_waiting, False
             return Flow(
                 (self._accepted - accepted) / seconds,
