@@ -53,7 +53,7 @@ class Gate:
         self._changed = threading.Condition(lock)
         # One thread waits for the time to come, the others for that thread: none wakes in vain.
         self._turn = threading.Lock()
-        self._most = self._connections = Connections(1 << 20)
+        self._most = self._connections = Connections.all_of(1 << 20)
         self._is_fixed = True
         self._in_use = 0
         self._was_full = False
@@ -69,7 +69,7 @@ class Gate:
 
     def open(self, connections: int, *, is_fixed: bool) -> None:
         """How many threads there are; fewer of them may be let through where that is as fast."""
-        self._most = self._connections = Connections(connections)
+        self._most = self._connections = Connections.all_of(connections)
         self._is_fixed = is_fixed
 
     def enter(self, size_bytes: int) -> None:
