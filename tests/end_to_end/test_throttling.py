@@ -37,7 +37,7 @@ def seconds_of(reads: list[Exchange]) -> list[float]:
     ids=["503", "503 with Retry-After", "429", "429 with Retry-After"],
 )
 def test_ranks_find_together_how_many_requests_an_account_takes(dest: Path, refusal: Change) -> None:
-    data_set = plain_data_set(*[20_000] * 1200)
+    data_set = plain_data_set(*[20_000] * 800)
     throttle = Fault(refusal, when=Bucket(PER_S, 20).refuses, times=FOREVER)
     with FaultAccount(stored(data_set), [throttle]) as account:
         outcome = distribute(account.url(), dest, ranks=4, nodes=4)
@@ -56,7 +56,7 @@ def test_a_storm_of_refusals_is_met_with_fewer_requests_and_forgotten_when_it_is
     storm = Storm(share=0.6, seconds=6)
     throttle = Fault(faults.busy(), when=storm.refuses, times=FOREVER)
     with FaultAccount(stored(data_set), [throttle]) as account:
-        outcome = distribute(account.url(), dest, "--max-retries=3", ranks=4, nodes=4)
+        outcome = distribute(account.url(), dest, "--max-retries=6", ranks=4, nodes=4)
         reads = account.reads()
     expect_distributed(outcome, dest, data_set, 4)
     per_s = Counter(int(at) for at in seconds_of(reads))

@@ -94,11 +94,12 @@ class BodyReader:
         self._base = f"{location.account_url}/{quote(location.container)}/{quote(location.prefix, safe='~/')}"
         self._query = f"?{secret.value}" if secret.kind == SAS else ""
         self._identity = secret.kind
+        gate = gate or Gate(stop)
         auth = auth_policy(secret, location.account)
         policies = [
             UserAgentPolicy(f"azcp-distribute/{__version__}"),
-            BodyRetryPolicy(limits, retries, stop, lambda: self.arrived_bytes),
-            GatePolicy(gate or Gate(stop)),
+            BodyRetryPolicy(limits, retries, stop, lambda: self.arrived_bytes + gate.accepted_by_all),
+            GatePolicy(gate),
             _RangePolicy(),
             *([auth] if auth else []),
         ]

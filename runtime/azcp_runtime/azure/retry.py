@@ -56,14 +56,14 @@ class BodyRetryPolicy(RetryPolicy[Any, Any]):
 
     A body cut at 15 of 16 MiB is not a failure of the whole range: what arrived stays, the range
     header is moved on by the policy behind this one, and the budget starts anew. It does so too when
-    an account that throttles has meanwhile sent other bytes to this rank: it lives, and only asks to
-    be asked less often, which the gate sees to.
+    an account that throttles has meanwhile served this rank or another: it lives, and only asks to be
+    asked less often, which the gate sees to.
 
     Args:
         limits: tries after the first and seconds, both without a byte of progress.
         retries: where each retry is counted.
         stop: set when the run is over; ends a wait at once.
-        arrived: bytes that this rank has had of the account.
+        arrived: a number that grows when the account serves this rank or another.
     """
 
     def __init__(

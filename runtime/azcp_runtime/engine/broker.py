@@ -10,14 +10,15 @@ from typing import Final
 from azcp_runtime.engine.portions import Need, next_step, portions
 from azcp_runtime.engine.request_rate import RequestRate, adapted
 
-_REPORT: Final = struct.Struct("<IddddQQ?")
-_GRANT: Final = struct.Struct("<Idd")
+_REPORT: Final = struct.Struct("<IddddQQQ?")
+_GRANT: Final = struct.Struct("<IddQ")
 
 _HEADROOM: Final = 1.25
 """A rank that no rate holds back is granted so much of what it uses, so that it can speed up."""
 
 _SMALLEST_PART: Final = 0.05
 _NOT_WORTH_IT: Final = 0.03
+_REPEAT_S: Final = 1.0
 _LEAST_PER_S: Final = 8.0
 _LEAST_PER_RANK_S: Final = 0.1
 
@@ -30,15 +31,17 @@ class Grant:
         number: counts the grants to this rank; its reports say which one is in force.
         requests_per_s: requests.
         bytes_per_s: bytes.
+        accepted: requests that the account has accepted from all ranks so far.
     """
 
     number: int
     requests_per_s: float
     bytes_per_s: float
+    accepted: int
 
     def packed(self) -> bytes:
         """As a message."""
-        return _GRANT.pack(self.number, self.requests_per_s, self.bytes_per_s)
+        return _GRANT.pack(self.number, self.requests_per_s, self.bytes_per_s, self.accepted)
 
     @classmethod
     def unpacked(cls, message: bytes) -> Grant:
@@ -56,6 +59,7 @@ class Report:
         may_read: bytes per second that it may spend.
         accepted_per_s: requests that the account accepts each second.
         bytes_per_s: bytes that it asks for each second.
+        accepted: requests accepted since the start.
         refused: requests refused since the start.
         left_bytes: what it has still to read.
         held: whether a rate has held it back.
@@ -66,6 +70,7 @@ class Report:
     may_read: float
     accepted_per_s: float
     bytes_per_s: float
+    accepted: int
     refused: int
     left_bytes: int
     held: bool
@@ -78,6 +83,7 @@ class Report:
             self.may_read,
             self.accepted_per_s,
             self.bytes_per_s,
+            self.accepted,
             self.refused,
             self.left_bytes,
             self.held,
@@ -102,6 +108,7 @@ class Broker:
         self._bytes_per_s = bytes_per_s
         self._reports: dict[int, Report] = {}
         self._sent: dict[int, Grant] = {}
+        self._sent_at: dict[int, float] = {}
         self._refused = 0
         self._decided_at = -math.inf
         self.rate = RequestRate()
@@ -125,18 +132,28 @@ class Broker:
         )
         self._refused = 0
         requests, size = self._requests(), self._bytes()
+        accepted = sum(report.accepted for report in self._reports.values())
         told = {}
         for rank, report in self._reports.items():
             last = self._sent.get(rank)
             # One at a time: what a rank may be spending is then one of two known numbers.
             if last and last.number != report.grant:
                 continue
-            grant = Grant(report.grant + 1, requests[rank], size[rank])
-            if _differs(grant.requests_per_s, report.may_request) or _differs(
-                grant.bytes_per_s, report.may_read
-            ):
+            grant = Grant(report.grant + 1, requests[rank], size[rank], accepted)
+            if _differs(grant, report) or self._should_know(rank, grant, now):
                 told[rank] = self._sent[rank] = grant
+                self._sent_at[rank] = now
         return told
+
+    def _should_know(self, rank: int, grant: Grant, now: float) -> bool:
+        """Whether a rank that is held back is to hear that the account still serves others."""
+        last = self._sent.get(rank)
+        return (
+            self.rate.limit is not None
+            and last is not None
+            and grant.accepted > last.accepted
+            and now > self._sent_at[rank] + _REPEAT_S
+        )
 
     def _requests(self) -> dict[int, float]:
         limit = self.rate.limit
@@ -169,7 +186,11 @@ class Broker:
         return max(report.may_read, last.bytes_per_s)
 
 
-def _differs(granted: float, spent: float) -> bool:
-    if math.isinf(granted) or math.isinf(spent):
-        return granted != spent
-    return abs(granted - spent) > _NOT_WORTH_IT * max(granted, spent)
+def _differs(grant: Grant, report: Report) -> bool:
+    pairs = ((grant.requests_per_s, report.may_request), (grant.bytes_per_s, report.may_read))
+    return any(
+        granted != spent
+        if math.isinf(granted) or math.isinf(spent)
+        else abs(granted - spent) > _NOT_WORTH_IT * max(granted, spent)
+        for granted, spent in pairs
+    )

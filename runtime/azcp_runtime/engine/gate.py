@@ -25,12 +25,14 @@ class Flow:
     Attributes:
         accepted_per_s: requests answered with bytes, per second of the last one.
         bytes_per_s: bytes asked for, per second of the last one.
+        accepted: requests answered with bytes, since the start.
         refused: requests answered with 503 or 429, since the start.
         held: whether a rate has held back a request since this was last asked.
     """
 
     accepted_per_s: float
     bytes_per_s: float
+    accepted: int
     refused: int
     held: bool
 
@@ -41,6 +43,9 @@ class Gate:
     Args:
         stop: set when the run is over; ends a wait soon.
         bytes_per_second: at most so many bytes are asked for; None for no bound.
+
+    Attributes:
+        accepted_by_all: requests that the account has accepted from all ranks, as far as is known here.
     """
 
     def __init__(self, stop: threading.Event, bytes_per_second: float | None = None) -> None:
@@ -53,6 +58,7 @@ class Gate:
         self._changed = threading.Condition(lock)
         # One thread waits for the time to come, the others for that thread: none wakes in vain.
         self._turn = threading.Lock()
+        self.accepted_by_all = 0
         self._most = self._connections = Connections.all_of(1 << 20)
         self._is_fixed = True
         self._in_use = 0
@@ -125,6 +131,7 @@ class Gate:
             return Flow(
                 (self._accepted - accepted) / seconds,
                 (self._asked_bytes - asked) / seconds,
+                self._accepted,
                 self._refused,
                 held,
             )

@@ -91,7 +91,15 @@ class Sharing:
             self._gate.limit(self._gate.rates()[0], 0.0)
         requests, size = (math.inf if rate is None else rate for rate in self._gate.rates())
         return Report(
-            self._grant, requests, size, flow.accepted_per_s, flow.bytes_per_s, flow.refused, left, flow.held
+            self._grant,
+            requests,
+            size,
+            flow.accepted_per_s,
+            flow.bytes_per_s,
+            flow.accepted,
+            flow.refused,
+            left,
+            flow.held,
         ), flow
 
     def _apply(self, grant: Grant) -> None:
@@ -100,6 +108,7 @@ class Sharing:
             None if math.isinf(rate) else rate for rate in (grant.requests_per_s, grant.bytes_per_s)
         )
         self._gate.limit(requests, size)
+        self._gate.accepted_by_all = grant.accepted
 
     def _tell(self, now: float) -> None:
         limit = self._broker.rate.limit
