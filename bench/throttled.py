@@ -98,7 +98,7 @@ def _bounded_table(files: int, traces: dict[str, _Trace]) -> Table:
     rows = []
     for name, trace in traces.items():
         ideal_s = (trace.accepted - _BURST) / _PER_S
-        half_s = trace.seconds / 2
+        half = (trace.seconds / 2, trace.seconds)
         rows.append(
             (
                 name,
@@ -106,7 +106,7 @@ def _bounded_table(files: int, traces: dict[str, _Trace]) -> Table:
                 f"{ideal_s:.1f}",
                 at_most(trace.seconds / ideal_s, _AIM, " x") + f" ({trace.seconds / ideal_s:.2f})",
                 f"{trace.asked_per_s(0, _FIRST_S):.0f} / {trace.refused_per_s(0, _FIRST_S):.0f}",
-                f"{trace.asked_per_s(half_s, 2 * half_s):.0f} / {trace.refused_per_s(half_s, 2 * half_s):.1f}",
+                f"{trace.asked_per_s(*half):.0f} / {trace.refused_per_s(*half):.1f}",
             )
         )
     return Table(
@@ -141,6 +141,6 @@ def _storm_table(files: int, trace: _Trace) -> Table:
         tuple(rows),
         (
             f"{files} files in {trace.seconds:.1f} s, {trace.refused} refusals; every run ended well",
-            "the account is a Python server in the bench's own process, which bounds the rate after the storm",
+            "the account is a Python server in the bench's own process: it bounds the rate after the storm",
         ),
     )

@@ -106,3 +106,11 @@ def test_the_bandwidth_that_one_rank_does_not_use_goes_to_the_other_and_is_never
     for first, last in itertools.combinations(range(len(reads)), 2):
         asked = sum(read.sent_bytes for read in reads[first : last + 1])
         assert asked <= cap * (at[last] - at[first] + 0.1) + 2 * block
+
+
+def test_retry_after_is_waited_for_by_the_listing_too(dest: Path) -> None:
+    data_set = plain_data_set(1000)
+    with FaultAccount(stored(data_set), [Fault(faults.busy("5"), when=faults.listing)]) as account:
+        distribute(account.url(), dest).expect(ExitCode.DONE)
+        first, second = (each.request.at for each in account.exchanges() if each.request.is_list)
+    assert second - first > 4.9

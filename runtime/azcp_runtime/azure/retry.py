@@ -8,10 +8,10 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from azure.core.exceptions import AzureError, ClientAuthenticationError
-from azure.core.pipeline import PipelineRequest, PipelineResponse
+from azure.core.pipeline import PipelineContext, PipelineRequest, PipelineResponse
 from azure.core.pipeline.policies import RetryPolicy
 from azure.storage.blob import ExponentialRetry
 
@@ -20,6 +20,7 @@ from azcp_runtime.azure.passage import THROTTLED
 _BACKOFF_FIRST_S: Final = 0.5
 _BACKOFF_LONGEST_S: Final = 30.0
 _LONGEST_AFTER_S: Final = 86_400.0
+_PARSER: Final = RetryPolicy[Any, Any]()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +118,7 @@ class BodyRetryPolicy(RetryPolicy[Any, Any]):
 
     def get_retry_after(self, response: PipelineResponse[Any, Any]) -> float | None:
         """Seconds of a Retry-After header; None where there is none, or none that makes sense."""
-        try:
-            after = super().get_retry_after(response)
-        except (ValueError, TypeError, OverflowError):  # azure-core parses what the server sent as it is
-            return None
-        return after if after is not None and 0 <= after < _LONGEST_AFTER_S else None
+        return retry_after_s(response)
 
     def get_backoff_time(self, settings: dict[str, Any]) -> float:
         """Seconds to wait: anywhere up to the exponential bound, so that ranks do not return in step."""
@@ -141,6 +138,15 @@ class BodyRetryPolicy(RetryPolicy[Any, Any]):
         self._stop.wait(after + min(1.0, backoff) if after else backoff)
         if self._stop.is_set():
             raise AzureError("the run has ended")
+
+
+def retry_after_s(response: PipelineResponse[Any, Any]) -> float | None:
+    """Seconds of a Retry-After header; None where there is none, or none that makes sense."""
+    try:
+        after = _PARSER.get_retry_after(response)
+    except (ValueError, TypeError, OverflowError):  # azure-core parses what the server sent as it is
+        return None
+    return after if after is not None and 0 <= after < _LONGEST_AFTER_S else None
 
 
 class ListRetryPolicy(ExponentialRetry):
@@ -168,7 +174,12 @@ class ListRetryPolicy(ExponentialRetry):
 
     def configure_retries(self, request: PipelineRequest[Any]) -> dict[str, Any]:
         """The state of one request's retries."""
-        return super().configure_retries(request) | {"since": time.monotonic()}
+        return super().configure_retries(request) | {"since": time.monotonic(), "after": 0.0}
+
+    def get_backoff_time(self, settings: dict[str, Any]) -> float:
+        """Seconds to wait: the exponential backoff, or Retry-After where that is longer."""
+        after: float = settings["after"]
+        return max(after, super().get_backoff_time(settings))
 
     def increment(
         self,
@@ -180,8 +191,16 @@ class ListRetryPolicy(ExponentialRetry):
         """Whether there is another try."""
         if isinstance(error, ClientAuthenticationError) or "CERTIFICATE_VERIFY_FAILED" in str(error):
             return False
-        in_time = time.monotonic() + self._next_wait_s(settings) - settings["since"] < self._retry_time_s
+        settings["after"] = _after_s(request, response)
+        wait_s = max(self._next_wait_s(settings), settings["after"])
+        in_time = time.monotonic() + wait_s - settings["since"] < self._retry_time_s
         return bool(super().increment(settings, request, response, error)) and in_time
 
     def _next_wait_s(self, settings: dict[str, Any]) -> float:
         return self.initial_backoff + float(self.increment_base ** settings["count"])
+
+
+def _after_s(request: object, response: object) -> float:
+    # The listing's policy is given the bare response, azure-core's parser wants it with its request.
+    pair: Any = PipelineResponse(request, response, cast("PipelineContext", None))
+    return (retry_after_s(pair) or 0.0) if response else 0.0

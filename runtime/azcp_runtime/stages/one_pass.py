@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 import threading
@@ -20,20 +21,18 @@ from azcp_runtime.engine.slots import Slot
 from azcp_runtime.engine.totals import RankTotals
 from azcp_runtime.engine.watch import Watch
 from azcp_runtime.engine.write import Writers
-from azcp_runtime.machine import cpus
+from azcp_runtime.machine import cpu_quota, cpus
 from azcp_runtime.mpi.backoff import Backoff
 from azcp_runtime.mpi.ranks import Fabric, Ranks, Seat
 from azcp_runtime.options import Options
-from azcp_runtime.plan.budget import Budget
+from azcp_runtime.plan.budget import Budget, most_connections
 from azcp_runtime.plan.chunks import Lane, Plan
 from azcp_runtime.progress import Moved
 from azcp_runtime.source.listing import Listing
 from azcp_runtime.source.reader import OriginReader
 from azcp_runtime.stages.diff import Destination
 
-_MOST_CONNECTIONS_PER_NODE: Final = 300
 _FEWEST_FETCHERS: Final = 4
-_CONNECTIONS_PER_CPU: Final = 16
 _MOST_WRITERS: Final = 8
 _SMALLEST_BLOCK: Final = 1 << 20
 _SLOWEST_BLOCK: Final = 64 << 10
@@ -171,14 +170,8 @@ class Pass:
             block = max(_SLOWEST_BLOCK, min(block, options.max_bandwidth // (8 * len(self._work.plan.lanes))))
         # No more threads than reads that the slots have room for: idle ones fight for the lock.
         reads = len(lane.slots) * -(-lane.shape.payload_bytes // block)
-        threads = options.concurrency or max(
-            _FEWEST_FETCHERS,
-            min(
-                reads,
-                _CONNECTIONS_PER_CPU * cpus() // seat.rails,
-                _MOST_CONNECTIONS_PER_NODE // seat.rails,
-            ),
-        )
+        most = most_connections(cpus(), os.cpu_count() or 1, cpu_quota(), seat.rails)
+        threads = options.concurrency or max(_FEWEST_FETCHERS, min(reads, most))
         self._work.gate.open(threads, is_fixed=options.concurrency is not None)
         return Fetchers(
             self._work.plan,
