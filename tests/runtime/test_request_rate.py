@@ -55,7 +55,8 @@ def test_an_account_that_takes_only_so_many_is_kept_busy_and_seldom_asked_in_vai
 def test_an_account_that_refuses_a_share_of_everything_is_asked_less_and_less() -> None:
     cluster = Cluster(1000)
     cluster.turn(10, 1000, refused_share=0.6)
-    assert cluster.state.limit == LEAST
+    assert cluster.state.limit is not None
+    assert cluster.state.limit < 1.1 * LEAST
     assert sum(cluster.refused[-20:]) < sum(cluster.refused[:5]) / 20
 
 

@@ -1,7 +1,7 @@
 """How many requests a second a throttled account is asked, decided from what it accepted.
 
 The answers tell the account's own rate: what it accepts while it refuses more is what it can take.
-So the bound is a little less than that. At each further refusal it falls again, to no less than half,
+So the bound is a little less than that. At each further refusal it falls again, by no more than a third,
 and between them it rises along a cubic: fast at first, slow around the rate at which the account last
 refused, and then faster and faster. Once it holds nobody back any more it is gone.
 """
@@ -14,13 +14,14 @@ from typing import Final
 CUT: Final = 0.85
 """Of what was accepted, what is asked for after a refusal."""
 
-RETURN_S: Final = 1.5
+RETURN_S: Final = 1.2
 """After so long without a refusal the bound is back where the account last refused."""
 
 SETTLE_S: Final = 0.5
 """Refusals this soon after a cut answer requests from before it; and so long the account is watched
 before the first one."""
 
+_MOST_AT_ONCE: Final = 0.7
 _DOUBLE_S: Final = 0.25
 _IDLE_FACTOR: Final = 4.0
 
@@ -62,8 +63,9 @@ def adapted(
     if refused:
         if since_cut_s < SETTLE_S:
             return replace(state, since_cut_s=since_cut_s)
-        # What was accepted lags behind a bound that rises, so it is believed down to half of that.
-        return _cut(min(state.limit, max(accepted_per_s, state.limit / 2)), least)
+        # What was accepted lags behind a bound that rises, and is little where ranks were busy otherwise.
+        believed = max(accepted_per_s, state.limit * _MOST_AT_ONCE / CUT)
+        return _cut(min(state.limit, believed), least)
     # Nothing accepted says nothing about the account: all may be waiting for a Retry-After.
     calm_s = state.calm_s + (passed_s if accepted_per_s > 0 else 0.0)
     limit = max(state.limit, rising(calm_s, state.peak))
