@@ -1,4 +1,4 @@
-"""Runs the benches and prints their tables: python bench/run.py [a b c d e f p r] [--quick]."""
+"""Runs the benches and prints their tables: python bench/run.py [a b c d e f g p r] [--quick]."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ _BENCHES: Final = {
     "d": ("plan_scale", "plan time and memory at a large scale"),
     "e": ("whole_run", "CPU and memory of a whole run"),
     "f": ("injection", "size and time of an injection"),
+    "g": ("throttled", "an account that throttles"),
     "p": ("predicted", "the time that azcp-kit plan predicts for a shaped cluster"),
     "r": ("two_rails", "one rail against two on a shaped cluster of network namespaces"),
 }

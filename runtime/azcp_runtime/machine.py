@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,23 @@ def allowed_cpus() -> frozenset[int]:
 def cpus() -> int:
     """How many CPUs the ranks of this node may run on, together."""
     return len(allowed_cpus())
+
+
+def cpu_quota(membership: str | None = None, root: Path = _CGROUPS) -> float:
+    """CPUs that the group which this process is in may use at a time; infinite without a limit.
+
+    Args:
+        membership: what /proc/self/cgroup says; read from there when None.
+        root: where the control groups are mounted.
+    """
+    if membership is None:
+        membership = Path("/proc/self/cgroup").read_text(encoding="utf-8")
+    quotas = [math.inf]
+    for line in membership.splitlines():
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            quotas += [_quota(group / "cpu.max") for group in _groups(root, path)]
+    return min(quotas)
 
 
 def available_memory(membership: str | None = None, root: Path = _CGROUPS) -> int:
@@ -40,8 +58,21 @@ def available_memory(membership: str | None = None, root: Path = _CGROUPS) -> in
 
 def _rooms_above(mount: Path, path: str) -> list[int]:
     """What is left below the limit of a group and of each above it; a container may see only its own."""
+    return [room for group in _groups(mount, path) for room in _room(group)]
+
+
+def _groups(mount: Path, path: str) -> list[Path]:
     group = mount / path.lstrip("/")
-    return [room for each in (group, *group.parents) if each.is_relative_to(mount) for room in _room(each)]
+    return [each for each in (group, *group.parents) if each.is_relative_to(mount)]
+
+
+def _quota(file: Path) -> float:
+    """What a cpu.max of "QUOTA PERIOD" comes to; "max" is no limit."""
+    try:
+        quota, period = file.read_text(encoding="ascii").split()
+        return math.inf if quota == "max" else int(quota) / int(period)
+    except (OSError, ValueError):  # no such controller here
+        return math.inf
 
 
 def _room(group: Path) -> list[int]:

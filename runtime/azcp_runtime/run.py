@@ -11,8 +11,8 @@ from pathlib import Path
 
 from azcp_runtime.contract import ENV_SIMULATE_NODES, PreflightError, UsageError, WriteError
 from azcp_runtime.disk.probe import prepare
+from azcp_runtime.engine.gate import Gate
 from azcp_runtime.engine.one_pass import Trouble
-from azcp_runtime.engine.pace import Pace
 from azcp_runtime.engine.totals import RETRY_CLASSES, RankTotals, gather_totals, retries_by_class, span_of
 from azcp_runtime.engine.watch import Watch
 from azcp_runtime.mpi.ranks import Ranks
@@ -164,15 +164,15 @@ class Run:
         budget: Budget,
     ) -> tuple[list[RankTotals], dict[str, int]]:
         stop = threading.Event()
-        source, retries = self._source(location, access, stop)
-        whole = destination.kept.whole
-        reader = OriginReader(listing, diff, source, destination.path, whole, self._pace(stop))
+        gate = self._pace(stop, len(plan.lanes))
+        source, retries = self._source(location, access, stop, gate)
+        reader = OriginReader(listing, diff, source, destination.path, destination.kept.whole)
         needs = needs_of(plan, destination, self._ranks.seat, listing)
         wanted = self._is_root and not self._options.no_progress
         goal = goals(plan, self._ranks.seat, sum(needs.missing))
         display = choose_display(goal, self._env) if wanted else None
         identity = source_identity(location)
-        work = Work(self._options, listing, plan, budget, destination, needs, identity, reader, retries)
+        work = Work(self._options, listing, plan, budget, destination, needs, identity, reader, gate, retries)
         one_pass = Pass(self._ranks, work, Watch(display), Trouble(), stop)
         self._record.follow(lambda: [one_pass.so_far()])
         totals = gather_totals(self._ranks, one_pass.run())
@@ -197,9 +197,10 @@ class Run:
         if warning:
             self._introduce(warning)
 
-    def _pace(self, stop: threading.Event) -> Pace | None:
+    def _pace(self, stop: threading.Event, owners: int) -> Gate:
+        """What this rank's reads pass; all that read begin with even parts of the cluster's rate."""
         rate = self._options.max_bandwidth
-        return Pace(rate / downloaders(self._options, self._ranks.seat), stop) if rate else None
+        return Gate(stop, rate / max(1, owners) if rate else None)
 
     def _report_pass(self, plan: Plan, diff: Diff, listing: Listing, totals: list[RankTotals]) -> None:
         if not self._is_root:
@@ -215,10 +216,10 @@ class Run:
         self._say(bcast_line(shards, bcast))
 
     def _source(
-        self, location: Location, access: Access, stop: threading.Event
+        self, location: Location, access: Access, stop: threading.Event, gate: Gate
     ) -> tuple[BlobReader, Callable[[], list[int]]]:
         if not isinstance(location, BlobLocation):
-            return DirectoryReader(location.path), lambda: [0] * len(RETRY_CLASSES)
+            return DirectoryReader(location.path, gate), lambda: [0] * len(RETRY_CLASSES)
         from azcp_runtime.azure.body import BodyReader
         from azcp_runtime.azure.relay import hold
         from azcp_runtime.azure.retry import Retries, RetryLimits
@@ -227,7 +228,7 @@ class Run:
         limits = RetryLimits(self._options.max_retries, self._options.retry_time)
         secret, seat = secret_of(access), self._ranks.seat
         holder = hold(secret, access.value, access.left, seat, self._ranks.notes)
-        return BodyReader(location, secret, limits, retries, stop, holder), retries.counts
+        return BodyReader(location, secret, limits, retries, stop, gate, holder), retries.counts
 
     def _verify(self, dest: Path, listing: Listing) -> None:
         if not self._options.verify:

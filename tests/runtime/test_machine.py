@@ -1,10 +1,11 @@
-"""How much memory a rank may take, where groups limit it."""
+"""How much memory and how many CPUs a rank may take, where groups limit them."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
-from azcp_runtime.machine import available_memory
+from azcp_runtime.machine import available_memory, cpu_quota
 
 MIB = 1 << 20
 
@@ -45,3 +46,11 @@ def test_no_limit_is_no_limit(tmp_path: Path) -> None:
     group(tmp_path / "free", memory_dot_max="max", memory_dot_current="5")
     assert available_memory("0::/free\n", tmp_path) > 100 * MIB
     assert available_memory("0::/not/there\n", tmp_path) > 100 * MIB
+
+
+def test_the_smallest_quota_of_cpus_above_the_process_decides(tmp_path: Path) -> None:
+    group(tmp_path / "pod", cpu_dot_max="800000 100000\n")
+    group(tmp_path / "pod" / "step", cpu_dot_max="max 100000\n")
+    assert cpu_quota("0::/pod/step\n", tmp_path) == 8.0
+    assert cpu_quota("0::/elsewhere\n", tmp_path) == math.inf
+    assert cpu_quota("4:cpu:/pod\n", tmp_path) == math.inf

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 
 import pytest
 from azcp_runtime.contract import PlanError
-from azcp_runtime.plan.budget import make_budget, memory_of
+from azcp_runtime.plan.budget import make_budget, memory_of, most_connections
 from azcp_runtime.plan.chunks import ALIGN, Plan, aligned, slot_bytes
 from azcp_runtime.plan.make import PlanRequest, make_plan
 from azcp_runtime.plan.presence import AZURE, SKIP, classify, rotated
@@ -190,3 +191,21 @@ def test_the_node_that_sends_a_file_holds_it() -> None:
         nearest = min(rotated(node, file, nodes) for node in holders)
         diff = classify([nodes] * file + [nearest], [0] * file + [len(holders)], nodes)
         assert diff.origin[file] in holders
+
+
+@pytest.mark.parametrize(
+    ("own", "machine", "quota", "rails", "expected"),
+    [
+        (2, 2, math.inf, 1, 32),
+        (96, 96, math.inf, 1, 300),
+        (96, 96, math.inf, 8, 37),  # all share all CPUs
+        (1, 96, math.inf, 8, 16),  # each is bound to one
+        (96, 96, 4.0, 1, 64),
+        (96, 96, 4.0, 8, 8),
+        (1, 1, 0.1, 1, 4),
+    ],
+)
+def test_connections_are_found_from_the_cpus_that_a_rank_may_use(
+    own: int, machine: int, quota: float, rails: int, expected: int
+) -> None:
+    assert most_connections(own, machine, quota, rails) == expected

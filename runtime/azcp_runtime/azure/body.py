@@ -30,10 +30,12 @@ from azure.core.utils import case_insensitive_dict
 from azcp_runtime import __version__
 from azcp_runtime.azure.credential import Secret, asker_of, auth_policy
 from azcp_runtime.azure.holder import Holder
+from azcp_runtime.azure.passage import GatePolicy
 from azcp_runtime.azure.refusals import CARRY_ON, read_refusal, refusal
 from azcp_runtime.azure.retry import BodyRetryPolicy, Retries, RetryLimits
 from azcp_runtime.azure.wire import Head, Wire, WireError, tls_context
 from azcp_runtime.contract import CredentialEndedError, DownloadError
+from azcp_runtime.engine.gate import Gate
 from azcp_runtime.source.listing import Entry
 from azcp_runtime.source.location import BlobLocation
 from azcp_runtime.source.names import shown
@@ -75,6 +77,7 @@ class BodyReader:
         limits: when to give up.
         retries: where retries are counted.
         stop: set when the run is over.
+        gate: what each request passes; one of its own where it is None.
         holder: who renews the secret; None for this process itself.
 
     Attributes:
@@ -88,14 +91,17 @@ class BodyReader:
         limits: RetryLimits,
         retries: Retries,
         stop: threading.Event,
+        gate: Gate | None = None,
         holder: Holder | None = None,
     ) -> None:
+        gate = gate or Gate(stop)
         self._base = f"{location.account_url}/{quote(location.container)}/{quote(location.prefix, safe='~/')}"
         self._asker = asker_of(location, secret)
         auth = auth_policy(secret, location.account, holder)
         policies = [
             UserAgentPolicy(f"azcp-distribute/{__version__}"),
-            BodyRetryPolicy(limits, retries, stop),
+            BodyRetryPolicy(limits, retries, stop, lambda: self.arrived_bytes + gate.accepted_by_all),
+            GatePolicy(gate),
             _RangePolicy(),
             *([auth] if auth else []),
         ]

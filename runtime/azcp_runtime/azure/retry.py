@@ -6,18 +6,21 @@ import random
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from azure.core.exceptions import AzureError, ClientAuthenticationError
-from azure.core.pipeline import PipelineRequest, PipelineResponse
+from azure.core.pipeline import PipelineContext, PipelineRequest, PipelineResponse
 from azure.core.pipeline.policies import RetryPolicy
 from azure.storage.blob import ExponentialRetry
+
+from azcp_runtime.azure.passage import THROTTLED
 
 _BACKOFF_FIRST_S: Final = 0.5
 _BACKOFF_LONGEST_S: Final = 30.0
 _LONGEST_AFTER_S: Final = 86_400.0
-_THROTTLED: Final = {503: "503", 429: "429"}
+_PARSER: Final = RetryPolicy[Any, Any]()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class Retries:
 
     def count(self, status: int | None) -> None:
         """One more retry after this status, or after a broken exchange where it is None."""
-        name = "transport" if status is None else _THROTTLED.get(status, "5xx")
+        name = "transport" if status is None else THROTTLED.get(status, "5xx")
         with self._lock:
             self._counts[name] += 1
 
@@ -53,15 +56,20 @@ class BodyRetryPolicy(RetryPolicy[Any, Any]):
     """azure-core's retry policy with full jitter, a time budget, and a count that progress resets.
 
     A body cut at 15 of 16 MiB is not a failure of the whole range: what arrived stays, the range
-    header is moved on by the policy behind this one, and the budget starts anew.
+    header is moved on by the policy behind this one, and the budget starts anew. It does so too when
+    an account that throttles has meanwhile served this rank or another: it lives, and only asks to be
+    asked less often, which the gate sees to.
 
     Args:
         limits: tries after the first and seconds, both without a byte of progress.
         retries: where each retry is counted.
         stop: set when the run is over; ends a wait at once.
+        arrived: a number that grows when the account serves this rank or another.
     """
 
-    def __init__(self, limits: RetryLimits, retries: Retries, stop: threading.Event) -> None:
+    def __init__(
+        self, limits: RetryLimits, retries: Retries, stop: threading.Event, arrived: Callable[[], int]
+    ) -> None:
         super().__init__(
             retry_total=limits.max_retries,
             retry_connect=limits.max_retries,
@@ -73,12 +81,13 @@ class BodyRetryPolicy(RetryPolicy[Any, Any]):
         self._retry_time_s = limits.retry_time_s
         self._retries = retries
         self._stop = stop
+        self._arrived = arrived
 
     def configure_retries(self, options: dict[str, Any]) -> dict[str, Any]:
         """The state of one range's retries."""
         sink = options["sink"]
         settings = super().configure_retries(options)
-        settings.update(sink=sink, seen=sink.filled, since=time.monotonic())
+        settings.update(sink=sink, seen=sink.filled, arrived=self._arrived(), since=time.monotonic())
         return settings
 
     def increment(
@@ -88,27 +97,28 @@ class BodyRetryPolicy(RetryPolicy[Any, Any]):
         error: Exception | None = None,
     ) -> bool:
         """Whether there is another try; progress since the last one starts the count again."""
-        sink = settings["sink"]
-        if sink.filled > settings["seen"]:
-            for name in ("total", "connect", "read", "status"):
-                settings[name] = self.total_retries
-            settings["history"].clear()
-            settings.update(seen=sink.filled, since=time.monotonic())
         status, after = None, 0.0
         if isinstance(response, PipelineResponse):
             status = response.http_response.status_code
             after = self.get_retry_after(response) or 0.0
+        self._refill(settings, status)
         self._retries.count(status)
         in_time = time.monotonic() + after - settings["since"] < self._retry_time_s
         return bool(super().increment(settings, response=response, error=error)) and in_time
 
+    def _refill(self, settings: dict[str, Any], status: int | None) -> None:
+        """Start the count and the time again where there was progress since the last try."""
+        filled, arrived = settings["sink"].filled, self._arrived()
+        if filled > settings["seen"] or (status in THROTTLED and arrived > settings["arrived"]):
+            for name in ("total", "connect", "read", "status"):
+                settings[name] = self.total_retries
+            settings["history"].clear()
+            settings["since"] = time.monotonic()
+        settings.update(seen=filled, arrived=arrived)
+
     def get_retry_after(self, response: PipelineResponse[Any, Any]) -> float | None:
         """Seconds of a Retry-After header; None where there is none, or none that makes sense."""
-        try:
-            after = super().get_retry_after(response)
-        except (ValueError, TypeError, OverflowError):  # azure-core parses what the server sent as it is
-            return None
-        return after if after is not None and 0 <= after < _LONGEST_AFTER_S else None
+        return retry_after_s(response)
 
     def get_backoff_time(self, settings: dict[str, Any]) -> float:
         """Seconds to wait: anywhere up to the exponential bound, so that ranks do not return in step."""
@@ -128,6 +138,15 @@ class BodyRetryPolicy(RetryPolicy[Any, Any]):
         self._stop.wait(after + min(1.0, backoff) if after else backoff)
         if self._stop.is_set():
             raise AzureError("the run has ended")
+
+
+def retry_after_s(response: PipelineResponse[Any, Any]) -> float | None:
+    """Seconds of a Retry-After header; None where there is none, or none that makes sense."""
+    try:
+        after = _PARSER.get_retry_after(response)
+    except (ValueError, TypeError, OverflowError):  # azure-core parses what the server sent as it is
+        return None
+    return after if after is not None and 0 <= after < _LONGEST_AFTER_S else None
 
 
 class ListRetryPolicy(ExponentialRetry):
@@ -155,7 +174,12 @@ class ListRetryPolicy(ExponentialRetry):
 
     def configure_retries(self, request: PipelineRequest[Any]) -> dict[str, Any]:
         """The state of one request's retries."""
-        return super().configure_retries(request) | {"since": time.monotonic()}
+        return super().configure_retries(request) | {"since": time.monotonic(), "after": 0.0}
+
+    def get_backoff_time(self, settings: dict[str, Any]) -> float:
+        """Seconds to wait: the exponential backoff, or Retry-After where that is longer."""
+        after: float = settings["after"]
+        return max(after, super().get_backoff_time(settings))
 
     def increment(
         self,
@@ -167,8 +191,16 @@ class ListRetryPolicy(ExponentialRetry):
         """Whether there is another try."""
         if isinstance(error, ClientAuthenticationError) or "CERTIFICATE_VERIFY_FAILED" in str(error):
             return False
-        in_time = time.monotonic() + self._next_wait_s(settings) - settings["since"] < self._retry_time_s
+        settings["after"] = _after_s(request, response)
+        wait_s = max(self._next_wait_s(settings), settings["after"])
+        in_time = time.monotonic() + wait_s - settings["since"] < self._retry_time_s
         return bool(super().increment(settings, request, response, error)) and in_time
 
     def _next_wait_s(self, settings: dict[str, Any]) -> float:
         return self.initial_backoff + float(self.increment_base ** settings["count"])
+
+
+def _after_s(request: object, response: object) -> float:
+    # The listing's policy is given the bare response, azure-core's parser wants it with its request.
+    pair: Any = PipelineResponse(request, response, cast("PipelineContext", None))
+    return (retry_after_s(pair) or 0.0) if response else 0.0

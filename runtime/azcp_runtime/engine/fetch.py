@@ -81,6 +81,7 @@ class Fetchers:
         fail: Callable[[Exception], None],
     ) -> None:
         self._plan = plan
+        self._total_bytes = lane.total_bytes
         self._chunks = deque(range(lane.first_chunk, lane.first_chunk + lane.chunks))
         self._free = deque(slots)
         self._blocks: deque[list[Block]] = deque()
@@ -113,6 +114,11 @@ class Fetchers:
     def arrived_bytes(self) -> int:
         """Bytes that have come in, of unfinished reads too."""
         return self._source.arrived_bytes
+
+    @property
+    def left_bytes(self) -> int:
+        """Bytes of the lane that are not read yet."""
+        return self._total_bytes - self.totals.bytes
 
     def reading(self) -> list[str]:
         """Names of the files that are being read now."""

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 from azcp_runtime.contract import BroadcastError
 from azcp_runtime.mpi.backoff import LONGEST_NAP_S
-from azcp_runtime.mpi.notes import Notes
 from azcp_runtime.mpi.ranks import PeerFailedError, Seat
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ class Pulse:
         seat: this rank.
         patience_s: after so many seconds without a sign of life a rank is given up.
         first_patience_s: the same for rank 0, which hears nobody while it waits for the account's listing.
-        notes: what else travels between rank 0 and the others.
+        beside: what else travels between rank 0 and the others; each is called in every turn.
     """
 
     def __init__(
@@ -67,9 +66,9 @@ class Pulse:
         seat: Seat,
         patience_s: float,
         first_patience_s: float,
-        notes: Notes,
+        beside: Sequence[Callable[[], None]],
     ) -> None:
-        self._notes = notes
+        self._beside = beside
         self._mpi = mpi
         self._communicator = communicator
         self._seat = seat
@@ -92,7 +91,8 @@ class Pulse:
         Raises:
             PeerFailedError: on rank 0, when another rank has failed.
         """
-        self._notes.turn()
+        for turn in self._beside:
+            turn()
         self._forgive_own_pause()
         if self._seat.rank != 0:
             self._give_sign()

@@ -66,6 +66,22 @@ class Seat:
         return self.node * self.rails + self.rail
 
 
+class Talk(Protocol):
+    """What ranks say to rank 0 of their reads, and what it answers; the main thread calls it."""
+
+    def report(self, now: float, *, is_due: bool) -> bytes | None:
+        """Something for rank 0; a sign of life goes out now anyway where ``is_due``."""
+
+    def hear(self, rank: int, report: bytes) -> None:
+        """On rank 0: what a rank of the world said."""
+
+    def answers(self, now: float) -> dict[int, bytes]:
+        """On rank 0: what to tell which rank now."""
+
+    def obey(self, answer: bytes) -> None:
+        """What rank 0 said."""
+
+
 class Fabric(Protocol):
     """The lanes of this rail and the broadcasts on their way."""
 
@@ -135,6 +151,9 @@ class Ranks(Protocol):
 
         The others learn that it lives, and rank 0 learns of their failures.
         """
+
+    def carry(self, talk: Talk | None) -> None:
+        """Carry this beside the signs of life, in `hear` and in the fabric's calls; None to stop it."""
 
     def leave(self) -> None:
         """The run has ended well; nothing of MPI may be used after this."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import time
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NoReturn
 
 from azcp_runtime.engine.slots import Slot
 from azcp_runtime.mpi.launch import is_first
-from azcp_runtime.mpi.ranks import Correspondence, Fabric, Seat
+from azcp_runtime.mpi.ranks import Correspondence, Fabric, Seat, Talk
 
 
 class Solo:
@@ -20,6 +21,7 @@ class Solo:
     def __init__(self, env: Mapping[str, str]) -> None:
         self._is_first = is_first(env)
         self._seat = Seat(0, 1, 0, 1, 0, 1, (socket.gethostname(),), (0,))
+        self._talk: Talk | None = None
 
     @property
     def seat(self) -> Seat:
@@ -48,10 +50,16 @@ class Solo:
 
     def open_lanes(self, roots: Sequence[int]) -> Fabric:  # noqa: ARG002 - there is no other node
         """No lane carries anything."""
-        return _NoFabric()
+        return _NoFabric(self.hear)
 
     def hear(self) -> None:
-        """Nobody speaks."""
+        """Nobody else speaks."""
+        if self._talk:
+            self._talk.answers(time.monotonic())
+
+    def carry(self, talk: Talk | None) -> None:
+        """Said to this rank alone."""
+        self._talk = talk
 
     def leave(self) -> None:
         """Nothing to close."""
@@ -77,12 +85,16 @@ class _NoNotes:
 class _NoFabric:
     """The fabric of a single node."""
 
+    def __init__(self, hear: Callable[[], None]) -> None:
+        self._hear = hear
+
     def post(self, lane: int, slot: Slot) -> None:
         """Nothing is ever posted: the only lane is this node's own."""
         raise AssertionError(lane, slot)
 
     def completed(self) -> list[Slot]:
         """Nothing was on its way."""
+        self._hear()
         return []
 
     def moved_elsewhere(self, here: int) -> int:  # noqa: ARG002 - there is nobody to tell

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Final, Literal, NoReturn
 
 from azcp_runtime.contract import ENV_SIMULATE_NODES, PreflightError, UsageError
 from azcp_runtime.mpi.backoff import Backoff
+from azcp_runtime.mpi.exchange import Exchange
 from azcp_runtime.mpi.lanes import LARGEST_CALL_BYTES, Lanes, mpi_error
 from azcp_runtime.mpi.launch import STOPPING
 from azcp_runtime.mpi.notes import Notes
 from azcp_runtime.mpi.pulse import Pulse
-from azcp_runtime.mpi.ranks import Fabric, Seat
+from azcp_runtime.mpi.ranks import Fabric, Seat, Talk
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Request
@@ -64,7 +65,9 @@ class World:
         self._rail = self._world.Split(self._seat.rail, self._seat.node)
         self._node = self._world.Split(self._seat.node, self._seat.rail)
         self._notes = Notes(mpi, self._world.Dup(), self._seat)
-        self._pulse = Pulse(mpi, self._world.Dup(), self._seat, patience_s, first_patience_s, self._notes)
+        self._exchange = Exchange(mpi, self._world.Dup(), self._seat)
+        beside = (self._notes.turn, self._exchange.turn)
+        self._pulse = Pulse(mpi, self._world.Dup(), self._seat, patience_s, first_patience_s, beside)
 
     @property
     def seat(self) -> Seat:
@@ -159,6 +162,10 @@ class World:
     def hear(self) -> None:
         """Take part in what the ranks tell rank 0: that they live, and why they failed."""
         self._pulse.hear()
+
+    def carry(self, talk: Talk | None) -> None:
+        """What the ranks tell each other beside that."""
+        self._exchange.talk = talk
 
     def _wait(self, request: Request) -> None:
         backoff = Backoff()

@@ -1,4 +1,4 @@
-"""How large a chunk is and how many slots each lane gets, within a budget of memory."""
+"""What a rank may use: how large a chunk is, how many slots each lane gets, how many connections."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ _OWN_SLOTS: Final = 4
 _LANE_SLOTS: Final = 2
 _MOST_OWN_SLOTS: Final = 8
 _SHARE_PER_SLOTS: Final = 32
+
+_CONNECTIONS_PER_CPU: Final = 16
+_MOST_CONNECTIONS_PER_NODE: Final = 300
+_FEWEST_CONNECTIONS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,20 @@ def make_budget(
         f"--memory is {format_size(memory)}",
         remedy="raise --memory, or lower --bcast-chunk, --bcast-pipeline or --download-ranks",
     )
+
+
+def most_connections(own_cpus: int, machine_cpus: int, quota_cpus: float, rails: int) -> int:
+    """How many connections a rank may use: its part of 16 for each CPU and 300 for each node.
+
+    Args:
+        own_cpus: CPUs that the rank may run on; where it is bound to some, they are its part.
+        machine_cpus: CPUs of the node.
+        quota_cpus: CPUs that the ranks of the node may use at a time, infinite where there is no limit.
+        rails: ranks on the node.
+    """
+    part = own_cpus if own_cpus < machine_cpus else machine_cpus / rails
+    by_cpu = int(_CONNECTIONS_PER_CPU * min(part, quota_cpus / rails))
+    return max(_FEWEST_CONNECTIONS, min(by_cpu, _MOST_CONNECTIONS_PER_NODE // rails))
 
 
 def _auto_chunk(share: int) -> int:

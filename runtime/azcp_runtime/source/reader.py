@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from azcp_runtime.disk.tree import partial_path
-from azcp_runtime.engine.pace import Pace
+from azcp_runtime.engine.gate import Gate
 from azcp_runtime.plan.presence import AZURE, Diff
 from azcp_runtime.source.directory import read_file
 from azcp_runtime.source.listing import Entry, Listing
@@ -29,16 +29,26 @@ class BlobReader(Protocol):
 
 
 class DirectoryReader:
-    """Reads files of the source directory, as long as they are what was listed."""
+    """Reads files of the source directory, as long as they are what was listed.
 
-    def __init__(self, root: Path) -> None:
+    Args:
+        root: the source directory.
+        gate: what each read passes; None where nothing holds reads back.
+    """
+
+    def __init__(self, root: Path, gate: Gate | None = None) -> None:
         self._root = os.fsencode(root)
+        self._gate = gate
         self.arrived_bytes = 0
 
     def read(self, blob: Entry, offset: int, into: memoryview) -> None:
         """Fill ``into`` from a file; raises DownloadError."""
+        if self._gate:
+            self._gate.enter(len(into))
         read_file(os.path.join(self._root, blob.name), blob.name, blob.etag, offset, into)
         self.arrived_bytes += len(into)
+        if self._gate:
+            self._gate.leave(accepted=True)
 
 
 class OriginReader:
@@ -50,24 +60,16 @@ class OriginReader:
         source: the account or the source directory.
         dest: this node's destination, from which it sends what others lack.
         whole: one byte per file, 1 where it is there as a whole; else its partial has what is sent.
-        pace: holds back reads from the source; None where they are not bounded.
     """
 
     def __init__(
-        self,
-        listing: Listing,
-        diff: Diff,
-        source: BlobReader,
-        dest: Path,
-        whole: Sequence[int],
-        pace: Pace | None,
+        self, listing: Listing, diff: Diff, source: BlobReader, dest: Path, whole: Sequence[int]
     ) -> None:
         self._listing = listing
         self._diff = diff
         self._whole = whole
         self._source = source
         self._dest = os.fsencode(dest)
-        self._pace = pace
 
     @property
     def arrived_bytes(self) -> int:
@@ -86,7 +88,5 @@ class OriginReader:
             path = os.path.join(self._dest, local_path(name))
             read_file(path if self._whole[file] else partial_path(path), name, "", offset, into)
             return
-        if self._pace:
-            self._pace.take(len(into))
         blob = Entry(name, listing.sizes[file], listing.etags[file].decode(), listing.modified[file])
         self._source.read(blob, offset, into)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 import threading
@@ -14,16 +15,18 @@ from azcp_runtime.disk.journal import Journal
 from azcp_runtime.disk.kept import journal_path
 from azcp_runtime.disk.tree import Tree
 from azcp_runtime.engine.fetch import Fetchers
+from azcp_runtime.engine.gate import Gate
 from azcp_runtime.engine.one_pass import BcastTotals, LaneState, OnePass, Parts, Trouble
 from azcp_runtime.engine.settle import DiskWatch, settle
+from azcp_runtime.engine.sharing import Sharing
 from azcp_runtime.engine.slots import Slot
 from azcp_runtime.engine.totals import RankTotals
 from azcp_runtime.engine.watch import Watch
 from azcp_runtime.engine.write import Writers
-from azcp_runtime.machine import cpus
+from azcp_runtime.machine import cpu_quota, cpus
 from azcp_runtime.mpi.ranks import Fabric, Ranks, Seat
 from azcp_runtime.options import Options
-from azcp_runtime.plan.budget import Budget
+from azcp_runtime.plan.budget import Budget, most_connections
 from azcp_runtime.plan.chunks import Lane, Plan
 from azcp_runtime.progress import Moved
 from azcp_runtime.source.listing import Listing
@@ -31,9 +34,7 @@ from azcp_runtime.source.reader import OriginReader
 from azcp_runtime.stages.diff import Destination
 from azcp_runtime.stages.needs import Needs
 
-_MOST_CONNECTIONS_PER_NODE: Final = 300
 _FEWEST_FETCHERS: Final = 4
-_CONNECTIONS_PER_CPU: Final = 16
 _MOST_WRITERS: Final = 8
 _SMALLEST_BLOCK: Final = 1 << 20
 _SLOWEST_BLOCK: Final = 64 << 10
@@ -53,6 +54,7 @@ class Work:
     needs: Needs
     source: bytes
     reader: OriginReader
+    gate: Gate
     retries: Callable[[], list[int]]
 
 
@@ -134,6 +136,7 @@ class Pass:
         loop = OnePass(parts, self._watch.tick, self._work.options.stall_timeout)
         self._bcast = loop.totals
         self._watch.follow(self._bcast)
+        self._ranks.carry(self._sharing())
         try:
             loop.run()
             self._stop.set()
@@ -144,6 +147,7 @@ class Pass:
         finally:
             # However the run ends, what is on the disk is written down; mpirun waits a second or so.
             self._journal.end(_LAST_WORDS_S)
+            self._ranks.carry(None)
             self._watch.end()  # gives the terminal its cursor back
         return self.so_far()
 
@@ -182,17 +186,12 @@ class Pass:
         lane = self._lanes[self._own]
         block = options.block_size or max(_SMALLEST_BLOCK, min(_LARGEST_BLOCK, lane.shape.payload_bytes // 8))
         if options.max_bandwidth:  # a read is asked for only when its bytes are due: keep that short
-            block = max(_SLOWEST_BLOCK, min(block, options.max_bandwidth // seat.size))
+            block = max(_SLOWEST_BLOCK, min(block, options.max_bandwidth // (8 * len(self._work.plan.lanes))))
         # No more threads than reads that the slots have room for: idle ones fight for the lock.
         reads = len(lane.slots) * -(-lane.shape.payload_bytes // block)
-        threads = options.concurrency or max(
-            _FEWEST_FETCHERS,
-            min(
-                reads,
-                _CONNECTIONS_PER_CPU * cpus() // seat.rails,
-                _MOST_CONNECTIONS_PER_NODE // seat.rails,
-            ),
-        )
+        most = most_connections(cpus(), os.cpu_count() or 1, cpu_quota(), seat.rails)
+        threads = options.concurrency or max(_FEWEST_FETCHERS, min(reads, most))
+        self._work.gate.open(threads, is_fixed=options.concurrency is not None)
         return Fetchers(
             self._work.plan,
             lane.shape,
@@ -202,6 +201,17 @@ class Pass:
             block_bytes=block,
             parallel_files=options.parallel_files,
             fail=self._trouble.report,
+        )
+
+    def _sharing(self) -> Sharing:
+        fetchers, plan = self._fetchers, self._work.plan
+        return Sharing(
+            self._ranks.seat.rank,
+            self._work.gate,
+            (lambda: (fetchers.arrived_bytes, fetchers.left_bytes)) if fetchers else None,
+            owners=len(plan.lanes),
+            bytes_per_s=self._work.options.max_bandwidth,
+            notice=lambda text: print(f"[download] {text}", file=sys.stderr, flush=True),
         )
 
     def so_far(self) -> RankTotals:
