@@ -50,5 +50,5 @@ def _needed(plan: Plan, lane: Lane, destination: Destination) -> Iterator[tuple[
     first, after = plan.chunk_start[lane.first_chunk], plan.chunk_start[lane.first_chunk + lane.chunks]
     for extent in range(first, after):
         file, length = plan.file[extent], plan.length[extent]
-        if not held[file] and not kept.has(file, plan.offset[extent], length):
+        if not held[file] and not (kept.ranges and kept.has(file, plan.offset[extent], length)):
             yield file, length
