@@ -40,7 +40,7 @@ LARGE: Final = "b0"
 DEADLINE_S: Final = 60.0
 PACE: Final = Fault(faults.slow(8 * MIB), times=FOREVER)
 OPTIONS: Final = ("--bcast-chunk=1MiB", "--concurrency=2", "--no-progress")
-ROUNDS: Final = int(os.environ.get("AZCP_KILL_ROUNDS", "3"))
+ROUNDS: Final = int(os.environ.get("AZCP_KILL_ROUNDS", "2"))
 MOST_OWN_SLOTS: Final = 8
 RECORDED_WITHIN_S: Final = 2.0
 

@@ -88,6 +88,12 @@ class Journal:
         """Write down what is on the disk, and no more after that; wait for it no longer than told."""
         self._ending.set()
         self._thread.join(within_s)
+        if self._thread.is_alive():  # the disk does not answer; the process is about to end
+            return
+        with self._appending:
+            if self._descriptor >= 0:
+                os.close(self._descriptor)
+            self._descriptor = -1
 
     def _open(self, path: bytes) -> int:
         try:

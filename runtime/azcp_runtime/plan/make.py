@@ -78,11 +78,13 @@ def _moving(
     sizes: Sequence[int], origin: Sequence[int], segments: Mapping[int, Sequence[Segment]]
 ) -> Iterator[int]:
     """Bytes that move of each file of which any do."""
+    if not segments:  # a million files, most often
+        yield from (size for size, where in zip(sizes, origin, strict=True) if where != SKIP)
+        return
     for file, (size, where) in enumerate(zip(sizes, origin, strict=True)):
         if where != SKIP:
-            parts = segments.get(file)
-            moved = (each.end - each.start for each in parts or () if each.origin != SKIP)
-            yield size if parts is None else sum(moved)
+            parts = segments.get(file, (Segment(0, size, where),))
+            yield sum(each.end - each.start for each in parts if each.origin != SKIP)
 
 
 def _lanes(cluster: Cluster, origin: Sequence[int], segments: Mapping[int, Sequence[Segment]]) -> int:

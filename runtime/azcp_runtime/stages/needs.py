@@ -5,11 +5,14 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from azcp_runtime.mpi.ranks import Seat
 from azcp_runtime.plan.chunks import Lane, Plan
 from azcp_runtime.source.listing import Listing
 from azcp_runtime.stages.diff import Destination
+
+_NOBODY: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +33,18 @@ class Needs:
 def needs_of(plan: Plan, destination: Destination, seat: Seat, listing: Listing) -> Needs:
     """What a rank has to write."""
     missing = array("Q", bytes(8 * len(listing)))
-    rail_of: dict[int, int] = {}
+    bringer = array("l", [_NOBODY]) * len(listing)
     shared: set[int] = set()
-    wanted = bytearray(len(listing))
     for lane in plan.lanes:
         rail = lane.owner % seat.rails
         for file, length in _needed(plan, lane, destination):
-            wanted[file] = 1
             if rail == seat.rail:
                 missing[file] += length
-            if seat.rails > 1 and rail_of.setdefault(file, rail) != rail:
+            if bringer[file] == _NOBODY:
+                bringer[file] = rail
+            elif bringer[file] != rail:
                 shared.add(file)
-    ready = tuple(file for file in range(len(listing)) if not wanted[file] and not destination.held[file])
+    ready = tuple(file for file, rail in enumerate(bringer) if rail == _NOBODY and not destination.held[file])
     return Needs(missing, frozenset(shared), ready)
 
 
@@ -50,5 +53,5 @@ def _needed(plan: Plan, lane: Lane, destination: Destination) -> Iterator[tuple[
     first, after = plan.chunk_start[lane.first_chunk], plan.chunk_start[lane.first_chunk + lane.chunks]
     for extent in range(first, after):
         file, length = plan.file[extent], plan.length[extent]
-        if not held[file] and not kept.has(file, plan.offset[extent], length):
+        if not held[file] and not (kept.ranges and kept.has(file, plan.offset[extent], length)):
             yield file, length

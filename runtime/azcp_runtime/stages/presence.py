@@ -54,9 +54,10 @@ def _with_segments(
     pieces = pieces_between(grid, ranks.reduce(boundaries(grid, kept.ranges), "or"))
     holders, nearest = array("Q"), array("Q")
     for place, (file, start, end) in enumerate(pieces):
-        vouched = kept.whole[file] or kept.has(file, start, end - start)
-        holders.append(1 if seat.rail == 0 and (held[file] or vouched) else 0)
-        nearest.append(rotated(seat.node, place, seat.nodes) if vouched else seat.nodes)
+        has = kept.has(file, start, end - start)
+        holders.append(1 if seat.rail == 0 and (held[file] or has) else 0)
+        sends = kept.whole[file] or has
+        nearest.append(rotated(seat.node, place, seat.nodes) if sends else seat.nodes)
     segments = decided(pieces, ranks.reduce(nearest, "min"), ranks.reduce(holders, "sum"), seat.nodes)
     origin = array("l", diff.origin)
     for file, parts in segments.items():
