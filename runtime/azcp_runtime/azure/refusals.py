@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from azcp_runtime.azure.sas import utc
 from azcp_runtime.contract import AzcpError, CredentialEndedError, DownloadError
 
-CARRY_ON: Final = "whole files are kept: the same command with --compare size goes on"
+CARRY_ON: Final = "what is here stays: the same command goes on from there"
 
 _CODE: Final = re.compile(r"<Code>([A-Za-z0-9]{1,80})</Code>")
 _DETAIL: Final = re.compile(r"<AuthenticationErrorDetail>(.{1,2000}?)</AuthenticationErrorDetail>", re.DOTALL)

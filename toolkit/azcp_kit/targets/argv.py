@@ -67,12 +67,8 @@ def distribute_options(job: JobSpec) -> list[str]:
     """SOURCE, DEST and what the job says of how the data is brought."""
     distribute = job.distribute
     memory = f"{math.ceil(distribute.memory_bytes / _MIB)}MiB"
-    # What an earlier try has put in place whole stays: a retry, or the next job, goes on from there.
-    compare = (
-        [] if any(word.startswith("--compare") for word in distribute.options) else ["--compare", "size"]
-    )
     concurrency = ["--concurrency", str(distribute.concurrency)] if distribute.concurrency else []
-    return [job.source, job.dest, "--memory", memory, *compare, *concurrency, *distribute.options]
+    return [job.source, job.dest, "--memory", memory, *concurrency, *distribute.options]
 
 
 def _command(job: JobSpec) -> list[str]:
