@@ -50,6 +50,6 @@ def step_path(shares: Sequence[float]) -> str:
     if not shares:
         return ""
     width = VIEW_WIDTH / len(shares)
-    heights = [VIEW_HEIGHT * (1 - share) for share in shares]
+    heights = [max(0.0, VIEW_HEIGHT * (1 - share)) for share in shares]  # a full share may be a hair over 1
     steps = (f"V{height:.1f}H{(index + 1) * width:.1f}" for index, height in enumerate(heights))
     return f"M0 {VIEW_HEIGHT}{''.join(steps)}"
