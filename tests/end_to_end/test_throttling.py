@@ -87,18 +87,22 @@ def test_an_account_that_only_refuses_ends_the_run_after_its_retries(dest: Path)
         assert len(account.reads()) == 4
 
 
-def test_the_bandwidth_that_one_rank_does_not_use_goes_to_the_other_and_is_never_exceeded(dest: Path) -> None:
+def test_the_bandwidth_that_one_rank_does_not_use_goes_to_the_other_and_is_never_exceeded(
+    dest: Path, tmp_path: Path
+) -> None:
     cap, block = 4 * MIB, 256 << 10
     data_set = plain_data_set(*[MIB] * 24)
     half = data_set.blobs[:12]
-    for blob in half:  # node 1 has them, and reads nothing else
-        held = dest / "node1" / blob.name
-        held.parent.mkdir(parents=True, exist_ok=True)
-        held.write_bytes(blob.content.read(0, blob.content.size))
     with FaultAccount(stored(data_set)) as account:
-        options = ("--compare=size", "--max-bandwidth=4MiB/s", f"--block-size={block}")
+        # Node 1 has them from a run of its own, and reads nothing else.
+        names = tmp_path / "names"
+        names.write_text("".join(f"{blob.name}\t{blob.content.size}\n" for blob in half))
+        distribute(account.url(), tmp_path / "before", f"--shardlist={names}", nodes=1)
+        (tmp_path / "before" / "node0").rename(dest / "node1")
+        before = len(account.reads())
+        options = ("--max-bandwidth=4MiB/s", f"--block-size={block}")
         outcome = distribute(account.url(), dest, *options, ranks=2, nodes=2)
-        reads = account.reads()
+        reads = account.reads()[before:]
     assert summary_of(outcome).peer == len(half)
     expect_trees(dest, data_set, 2)
     at = seconds_of(reads)
