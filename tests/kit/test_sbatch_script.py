@@ -240,6 +240,20 @@ def test_resources_are_said_again_for_each_step(tmp_path: Path) -> None:
     assert {"--ntasks=16", "--cpus-per-task=24", "--gpus-per-node=8", "--mem=102400M"} < set(command)
 
 
+def test_rails_are_tasks_of_srun_only_where_it_makes_the_world(tmp_path: Path) -> None:
+    text = script(Wish(Container.NONE, Launch.PMIX), COMMAND, head=f"rails = 2\n{HEAD}")
+    probe, ranks, _ = run_batch(text, tmp_path).steps
+    for step in (probe, ranks):
+        assert {"--ntasks=8", "--ntasks-per-node=2", "--mpi=pmix", "--rails"} < set(step)
+        assert step[step.index("--expect-ranks") + 1] == "8"
+
+
+def test_azcp_launch_starts_the_rails_itself(tmp_path: Path) -> None:
+    launch, _ = run_batch(script(Wish(Container.NONE), COMMAND, head=f"rails = 2\n{HEAD}"), tmp_path).steps
+    assert {"--ntasks=4", "--ntasks-per-node=1"} < set(launch)
+    assert launch[launch.index("--rails") + 1] == "2"
+
+
 @pytest.mark.parametrize(
     ("codes", "code", "requeued"),
     [("5", 5, False), ("6", 6, True), ("75", 75, True), ("0 3", 3, False), ("0 75", 75, False)],

@@ -207,6 +207,22 @@ def launch_bytes(buffers: int, shm: int) -> int:
     return buffers + shm + (512 << 20)
 
 
+def test_rails_are_told_to_the_launcher_and_each_has_its_memory() -> None:
+    lines = ('distribute = { memory = "8GiB" }', 'resources = { shm = "2GiB" }', "rails = 4")
+    (launch,) = all_containers(documents("job", job_text("job", *lines)))
+    said = launch["command"]
+    assert said[said.index("--rails") + 1] == "4"
+    assert quantity_bytes(launch["resources"]["limits"]["memory"]) == 4 * launch_bytes(8 << 30, 0) + (2 << 30)
+
+
+def test_as_many_rails_as_there_are_take_memory_for_all_hcas_of_the_size() -> None:
+    lines = ('sku = "nd96isr_h100_v5"', 'distribute = { memory = "8GiB" }', 'rails = "auto"')
+    (launch,) = all_containers(documents("job", job_text("job", *lines), 'resources.shm="2GiB"'))
+    said = launch["command"]
+    assert said[said.index("--rails") + 1] == "auto"
+    assert quantity_bytes(launch["resources"]["limits"]["memory"]) == 8 * launch_bytes(8 << 30, 0) + (2 << 30)
+
+
 def test_ipc_lock_is_for_root_alone() -> None:
     lines = ('resources = { rdma = "rdma/ib" }',)
     root = documents("mpijob", job_text("mpijob", *lines))
