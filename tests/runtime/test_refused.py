@@ -63,7 +63,7 @@ def test_only_a_sas_at_its_end_leaves_a_run_to_be_resumed(asker: Asker, detail: 
     answer = error_answer(403, "AuthenticationFailed", "Scripted.", detail)
     error = refusal("b", read_refusal(403, dict(answer.headers), answer.body.decode()), asker)
     assert error.exit_code == code
-    assert "--compare size goes on" in str(error) or code != ExitCode.RESUMABLE
+    assert "the same command goes on" in str(error) or code != ExitCode.RESUMABLE
 
 
 def test_when_a_sas_ended_is_taken_from_the_account_where_the_sas_does_not_say() -> None:
