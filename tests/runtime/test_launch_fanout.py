@@ -85,8 +85,11 @@ def test_a_node_that_is_found_lost_ends_the_others_and_is_not_waited_for(tmp_pat
     finder = threading.Thread(target=lose)
     finder.start()
     said: list[str] = []
-    deaf = task("b", f"trap '' TERM; touch {ready}; while :; do sleep 0.1; done")
-    assert run_everywhere([task("a", "exec sleep 60"), deaf], said.append, lost) == 6
+    first = tmp_path / "first"
+    other = task("a", f"touch {first}; exec sleep 60")
+    wait = f"while [ ! -e {first} ]; do sleep 0.1; done; sleep 0.2; touch {ready}"
+    deaf = task("b", f"trap '' TERM; {wait}; while :; do sleep 0.1; done")
+    assert run_everywhere([other, deaf], said.append, lost) == 6
     finder.join()
     assert said == ["b: no sign of life for 40 s and the others are asked to end"]
 
