@@ -20,7 +20,7 @@ import azcp_kit
 import pytest
 from azcp_kit.rehearse.account import Emulator
 from azcp_kit.rehearse.slurm.conclude import read_steps
-from azcp_kit.rehearse.slurm.order import run_order
+from azcp_kit.rehearse.slurm.order import run_order, wait_until_up
 from azcp_kit.rehearse.slurm.payload import files_in, programs, shared_files
 from azcp_kit.rehearse.slurm.said import Said
 from azcp_kit.rehearse.slurm.stand_ins.node import serve
@@ -28,6 +28,7 @@ from azcp_kit.rehearse.slurm.stand_ins.others import entered
 from azcp_kit.rehearse.slurm.stand_ins.request import RefusedError, read_step, split
 from azcp_kit.rehearse.slurm.stand_ins.variables import exported, script_variables
 from azcp_kit.rehearse.slurm.stand_ins.wire import Job
+from azcp_runtime.contract import PreflightError
 
 from tests.lab.waiting import wait_until
 
@@ -231,12 +232,35 @@ def test_a_script_that_takes_too_long_is_ended(site: Site) -> None:
     env = {"PATH": os.environ["PATH"]}
     order = {"token": "token", "env": env, "cwd": str(site.folder)}
     lasting = {**order, "argv": ["bash", "-c", "echo $$ >pid; echo up; sleep 1000"]}
-    assert run_order((host, int(port)), lasting, said, 1.0) is None
+    assert run_order("node1", (host, int(port)), lasting, said, 1.0) is None
     pid = (site.folder / "pid").read_text(encoding="ascii").strip()
     wait_until(lambda: not Path("/proc", pid).exists(), DEADLINE_S, "it has ended")
     ending = {**order, "argv": ["bash", "-c", "cat; echo 'no newline\\c'; exit 3"]}
-    assert run_order((host, int(port)), ending, said, DEADLINE_S) == 3
+    assert run_order("node1", (host, int(port)), ending, said, DEADLINE_S) == 3
     assert next(line.text for line in said.lines) == "up"
+
+
+def test_a_node_that_comes_up_late_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        waits = []
+
+        def listen_later(seconds: float) -> None:
+            waits.append(seconds)
+            if len(waits) == 3:
+                server.listen()
+
+        monkeypatch.setattr("azcp_kit.rehearse.slurm.order.time.sleep", listen_later)
+        wait_until_up("node2", server.getsockname())
+    assert len(waits) == 3
+
+
+def test_a_node_that_never_comes_up_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("azcp_kit.rehearse.slurm.order._UP_S", 0.01)
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        with pytest.raises(PreflightError, match="node2 does not answer"):
+            wait_until_up("node2", server.getsockname())
 
 
 def test_an_import_is_left_out() -> None:

@@ -22,8 +22,9 @@ from tests.slurm.batch_job import BatchJob
 
 MIB = 1 << 20
 FOUR = ("node1", "node2", "node3", "node4")
-# slurmctld looks at time limits every 30 s; then the job ends, waits for its nodes, and runs again.
-LIMIT_S = 150.0
+# slurmctld looks at time limits every 30 s; then the job ends, waits for its nodes, and runs again: where its
+# credential was refused as revoked, 120 s later.
+LIMIT_S = 300.0
 JOB_S = 120.0
 SMALL = hard_data_set(120, chunk_bytes=64 << 10)
 SLOW = plain_data_set(*[2 * MIB] * 24)
@@ -172,13 +173,33 @@ def test_the_node_of_a_batch_script_is_not_taken_for_all_of_them(site: Cluster, 
     assert "no step of the Slurm job, which has 2 nodes" in site.output(number)
 
 
-def test_the_command_that_fails_ends_the_job_with_its_own_code(site: Cluster, folder: str) -> None:
+def fail(site: Cluster, rank: int) -> None:
+    """Have the command of that rank fail."""
     (site.shared / "notes").mkdir()
-    (site.shared / "notes" / "1.json").touch()  # it wants to make that file
-    number = site.sbatch(BatchJob(site, folder, nodes=2, limits=["retries = 3"]).script())
+    (site.shared / "notes" / f"{rank}.json").touch()  # it wants to make that file
+
+
+def test_the_command_that_fails_ends_the_job_with_its_own_code(site: Cluster, folder: str) -> None:
+    fail(site, 0)
+    number = site.sbatch(BatchJob(site, folder, nodes=1, limits=["retries = 3"]).script())
     record = site.wait(number, "FAILED", deadline_s=JOB_S)
     assert (record.exit_code, record.restarts) == (1, 0)
     assert "the command has ended with 1" in site.output(number)
+
+
+def test_a_command_that_fails_on_one_node_ends_all_and_the_log_tells_which_was_first(
+    site: Cluster, folder: str
+) -> None:
+    fail(site, 1)
+    number = site.sbatch(BatchJob(site, folder, nodes=2, limits=["retries = 3"]).script())
+    record = site.wait(number, "FAILED", deadline_s=JOB_S)
+    log = site.output(number)
+    # srun gives the highest code, and it kills the other task where that one still runs.
+    assert record.exit_code in (1, 143)
+    assert ("srun gives the highest code" in log) == (record.exit_code == 143)
+    assert record.restarts == 0
+    assert re.search("srun: error: node[0-9]: task 1: Exited with exit code 1\n", log)
+    assert f"the command has ended with {record.exit_code}" in log
 
 
 def test_an_mpi_program_has_as_many_ranks_as_it_wants(site: Cluster, folder: str) -> None:

@@ -15,7 +15,7 @@ from azcp_runtime.contract.image import PREFIX, PYTHON
 from azcp_kit.engine import Engine, errors_told
 from azcp_kit.inspect.stored import StoredImage
 from azcp_kit.rehearse.archive import opened
-from azcp_kit.rehearse.slurm.order import run_order
+from azcp_kit.rehearse.slurm.order import run_order, wait_until_up
 from azcp_kit.rehearse.slurm.payload import (
     BIN,
     NODE,
@@ -139,10 +139,10 @@ class Crew:
         return Node(name, container, address)
 
     def run(self, tasks_per_node: int, env: dict[str, str], said: Said, timeout_s: float) -> int | None:
-        """The script on the first node, to its end; its code, or None where it took too long.
+        """The script on the first node once all are up, to its end; its code, or None where it took too long.
 
         Raises:
-            PreflightError: the node does not answer, or is gone.
+            PreflightError: a node does not answer, or the first is gone.
         """
         own = _image_environment(self._image)
         environment = {
@@ -153,7 +153,10 @@ class Crew:
             **env,
         }
         order = {"token": self._job.token, "argv": [SCRIPT], "env": environment, "cwd": SUBMIT}
-        return run_order((self.nodes[0].address, _PORT), order, said, timeout_s)
+        first, *others = self.nodes
+        for node in others:
+            wait_until_up(node.name, (node.address, _PORT))
+        return run_order(first.name, (first.address, _PORT), order, said, timeout_s)
 
     def steps(self) -> dict[int, dict[str, object]]:
         """What srun's stand-in has written of each step that has ended."""

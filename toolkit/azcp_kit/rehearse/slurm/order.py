@@ -20,13 +20,24 @@ _UP_S: Final = 20.0
 _POLL_S: Final = 0.1
 
 
-def run_order(address: tuple[str, int], order: Mapping[str, Any], said: Said, timeout_s: float) -> int | None:
+def wait_until_up(name: str, address: tuple[str, int]) -> None:
+    """Wait until a node takes tasks: Slurm gives a job none that does not.
+
+    Raises:
+        PreflightError: it does not answer in time.
+    """
+    _connected(name, address).close()
+
+
+def run_order(
+    name: str, address: tuple[str, int], order: Mapping[str, Any], said: Said, timeout_s: float
+) -> int | None:
     """Have a node run what is ordered, to its end; its code, or None where it took too long.
 
     Raises:
         PreflightError: the node does not answer, or is gone.
     """
-    line = Line(_connected(address))
+    line = Line(_connected(name, address))
     frames: SimpleQueue[tuple[bytes, bytes] | None] = SimpleQueue()
     listener = threading.Thread(target=_listen, args=(line, frames), daemon=True)
     listener.start()
@@ -34,13 +45,13 @@ def run_order(address: tuple[str, int], order: Mapping[str, Any], said: Said, ti
         line.tell(TASK, order)
         # As a batch script's, its standard input is empty.
         line.send(INPUT)
-        return _take(frames, said, time.monotonic() + timeout_s)
+        return _take(name, frames, said, time.monotonic() + timeout_s)
     finally:
         line.close()
         listener.join(_LISTENER_S)
 
 
-def _connected(address: tuple[str, int]) -> socket.socket:
+def _connected(name: str, address: tuple[str, int]) -> socket.socket:
     """A connection to a node that may still be starting.
 
     Raises:
@@ -53,7 +64,7 @@ def _connected(address: tuple[str, int]) -> socket.socket:
         except OSError as error:
             if time.monotonic() > until:
                 raise PreflightError(
-                    "the first node does not answer",
+                    f"{name} does not answer",
                     cause=str(error.strerror or error),
                     remedy="rehearse where the engine's containers can be reached from this machine",
                 ) from error
@@ -69,7 +80,7 @@ def _listen(line: Line, frames: SimpleQueue[tuple[bytes, bytes] | None]) -> None
     frames.put(None)
 
 
-def _take(frames: SimpleQueue[tuple[bytes, bytes] | None], said: Said, until: float) -> int | None:
+def _take(name: str, frames: SimpleQueue[tuple[bytes, bytes] | None], said: Said, until: float) -> int | None:
     """Hand on what comes; the script's code, or None where it did not end in time.
 
     Raises:
@@ -81,7 +92,7 @@ def _take(frames: SimpleQueue[tuple[bytes, bytes] | None], said: Said, until: fl
         except Empty:
             return None
         if frame is None:
-            raise PreflightError("the engine has lost the first node")
+            raise PreflightError(f"the engine has lost {name}")
         kind, content = frame
         if kind == ENDED:
             said.end()
