@@ -27,7 +27,7 @@ from azcp_kit.rehearse.slurm.stand_ins.node import serve
 from azcp_kit.rehearse.slurm.stand_ins.others import entered
 from azcp_kit.rehearse.slurm.stand_ins.request import RefusedError, read_step, split
 from azcp_kit.rehearse.slurm.stand_ins.variables import exported, script_variables
-from azcp_kit.rehearse.slurm.stand_ins.wire import Job
+from azcp_kit.rehearse.slurm.stand_ins.wire import Job, Line
 from azcp_runtime.contract import PreflightError
 
 from tests.lab.waiting import wait_until
@@ -261,6 +261,14 @@ def test_a_node_that_never_comes_up_is_named(monkeypatch: pytest.MonkeyPatch) ->
         server.bind(("127.0.0.1", 0))
         with pytest.raises(PreflightError, match="node2 does not answer"):
             wait_until_up("node2", server.getsockname())
+
+
+def test_a_line_that_its_own_side_has_closed_has_no_further_frames() -> None:
+    here, there = socket.socketpair()
+    with there:
+        line = Line(here)
+        line.close()
+        assert line.receive() is None
 
 
 def test_an_import_is_left_out() -> None:

@@ -86,7 +86,8 @@ class Line:
                 return None
             kind, size = _HEAD.unpack(head)
             content = self._file.read(size) if size <= _MOST_BYTES else b""
-        except OSError:
+        except (OSError, ValueError):
+            # ValueError: another thread has closed this side between two reads.
             return None
         return (kind, content) if len(content) == size else None
 
