@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from azcp_runtime.contract import ENV_SIMULATE_NODES, PreflightError, UsageError, WriteError
+from azcp_runtime.disk.forget import forget
 from azcp_runtime.disk.probe import prepare
 from azcp_runtime.engine.gate import Gate
 from azcp_runtime.engine.one_pass import Trouble
@@ -244,6 +245,10 @@ class Run:
             "seconds": seconds,
         }
         self._say(verify_line(found, seconds))
+        if found.names:
+            if self._ranks.seat.rail == 0:
+                forget(dest, found.names)
+            self._ranks.barrier()
         if self._is_root:  # it alone knows which nodes differ; the others wait for it in the end
             found.check()
 

@@ -41,6 +41,7 @@ class Verified:
         mismatch: files that differ from it.
         absent: files without one; they were compared across nodes alone.
         wrong: one line for each file that differs, between nodes or from its Content-MD5.
+        names: of these files, the same on every rank.
     """
 
     files: int
@@ -48,6 +49,7 @@ class Verified:
     mismatch: int
     absent: int
     wrong: tuple[str, ...]
+    names: tuple[bytes, ...]
 
     def check(self) -> None:
         """Raise VerifyError if any file is wrong; it names up to twenty."""
@@ -56,7 +58,7 @@ class Verified:
         more = f" and {len(self.wrong) - _SHOWN} more" if len(self.wrong) > _SHOWN else ""
         raise VerifyError(
             f"{len(self.wrong)} of {self.files} files are wrong: " + "; ".join(self.wrong[:_SHOWN]) + more,
-            remedy="delete them on the nodes named and run again",
+            remedy="run again without --compare, and they are fetched anew on all nodes",
         )
 
 
@@ -107,7 +109,8 @@ def verify(ranks: Ranks, dest: Path, listing: Listing, stall_timeout_s: float) -
         *(f"{shown(listing.names[file])} differs from its Content-MD5" for file in mismatch),
     ]
     bad = len(mismatch) + sum(file in split for file in stored)
-    return Verified(len(listing), len(stored) - bad, bad, len(listing) - len(stored), tuple(wrong))
+    names = tuple(listing.names[file] for file in (*differ, *mismatch))
+    return Verified(len(listing), len(stored) - bad, bad, len(listing) - len(stored), tuple(wrong), names)
 
 
 def _told_apart(ranks: Ranks, listing: Listing, differ: Sequence[int], own: Mapping[int, bytes]) -> list[str]:

@@ -11,11 +11,11 @@ import pytest
 from azcp_runtime.contract import ExitCode
 
 from tests.lab.dataset import plain_data_set
-from tests.lab.expectations import expect_trees, summary_of
+from tests.lab.expectations import expect_failure, expect_trees, summary_of
 from tests.lab.fault_account import FaultAccount
 from tests.lab.mpi import Outcome, distribute
 from tests.lab.stored_blobs import StoredBlob, stored
-from tests.lab.trees import final_files
+from tests.lab.trees import assert_same, final_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -192,6 +192,28 @@ def test_verify_finds_a_file_that_all_nodes_have_wrong_by_its_content_md5(
         outcome = run(account, dest, "--compare=size", "--verify").expect(ExitCode.VERIFY)
     assert "b4" in outcome.stderr
     assert "Content-MD5" in outcome.stderr
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_what_verify_has_found_wrong_is_fetched_anew_by_the_next_run(
+    account: FaultAccount, dest: Path, ranks: int
+) -> None:
+    def again(*options: str) -> Outcome:
+        return distribute(account.url(), dest, *options, ranks=ranks, nodes=2)
+
+    with account:
+        again().expect(ExitCode.DONE)
+        rotten = dest / "node1" / "b4"
+        before = rotten.stat()
+        flip_a_byte(rotten)
+        os.utime(rotten, ns=(before.st_atime_ns, before.st_mtime_ns))
+        # Nothing but a digest can tell: its size, time and inode are those of its record.
+        expect_failure(again("--verify"), ExitCode.VERIFY, "b4")
+        already = len(account.reads())
+        again("--verify").expect(ExitCode.DONE)
+    assert {exchange.request.name for exchange in account.reads()[already:]} == {"b4"}
+    for node in range(2):
+        assert_same(dest / f"node{node}", DATA.manifest)
 
 
 def test_verify_finds_a_content_md5_that_was_wrong_from_the_start(dest: Path) -> None:

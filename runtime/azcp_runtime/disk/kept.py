@@ -49,6 +49,12 @@ def journal_path(dest: Path, rail: int) -> bytes:
     return os.path.join(_folder(dest), b"%b-%d" % (_JOURNAL, rail))
 
 
+def journals(dest: Path) -> list[bytes]:
+    """All journals of a node, that of earlier runs first; raises OSError."""
+    folder = _folder(dest)
+    return [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if _NAMES.fullmatch(name)]
+
+
 def take_stock(dest: Path, listing: Listing, source: bytes, *, forget: bool) -> Kept:
     """Join the journals of all earlier ranks into one that holds what is true now, and tell it.
 
@@ -64,20 +70,20 @@ def take_stock(dest: Path, listing: Listing, source: bytes, *, forget: bool) -> 
     Raises:
         PreflightError: the journal cannot be written.
     """
-    folder = _folder(dest)
     try:
-        names = sorted(name for name in os.listdir(folder) if _NAMES.fullmatch(name))
-        if not names:
+        paths = journals(dest)
+        if not paths:
             return Kept(bytearray(len(listing)))
         stock = _Stock(os.fsencode(dest), listing, source, forget=forget)
-        for name in names:
-            for record in read_records(os.path.join(folder, name)):
+        for path in paths:
+            for record in read_records(path):
                 stock.add(record)
         stock.look_into_partials()
-        write_records(os.path.join(folder, _JOURNAL), stock.encoded)
-        for name in names:
-            if name != _JOURNAL:
-                remove(os.path.join(folder, name))
+        joined = os.path.join(_folder(dest), _JOURNAL)
+        write_records(joined, stock.encoded)
+        for path in paths:
+            if path != joined:
+                remove(path)
     except OSError as error:
         raise PreflightError(
             f"cannot keep the journal in {dest / STATE_DIR}: {error.strerror}",
