@@ -101,6 +101,24 @@ def test_retry_after_is_waited_for(dest: Path, what: faults.Change, least_s: flo
     assert second - first < least_s + 4
 
 
+@pytest.mark.parametrize("ranks", [None, 2])
+def test_a_retry_after_beyond_the_stall_timeout_is_no_stall(dest: Path, ranks: int | None) -> None:
+    with FaultAccount(stored(plain_data_set(1000)), [Fault(faults.busy("4"))]) as account:
+        outcome = distribute(account.url(), dest, "--stall-timeout=1", ranks=ranks, nodes=ranks)
+        outcome.expect(ExitCode.DONE)
+        first, second = (read.request.at for read in account.reads("b0"))
+    assert second - first >= 4
+
+
+@pytest.mark.parametrize("ranks", [None, 2])
+def test_a_rate_that_lets_nothing_through_for_longer_than_the_stall_timeout_is_no_stall(
+    dest: Path, ranks: int | None
+) -> None:
+    with FaultAccount(stored(plain_data_set(256 << 10))) as account:
+        options = ["--stall-timeout=1", "--max-bandwidth=64KiB/s", "--block-size=128KiB"]
+        distribute(account.url(), dest, *options, ranks=ranks, nodes=ranks).expect(ExitCode.DONE)
+
+
 def test_a_cut_body_goes_on_from_where_it_stopped(dest: Path) -> None:
     data_set = plain_data_set(MIB)
     cut = 700_000

@@ -100,7 +100,7 @@ class BodyReader:
         auth = auth_policy(secret, location.account, holder)
         policies = [
             UserAgentPolicy(f"azcp-distribute/{__version__}"),
-            BodyRetryPolicy(limits, retries, stop, lambda: self.arrived_bytes + gate.accepted_by_all),
+            BodyRetryPolicy(limits, retries, gate, lambda: self.arrived_bytes + gate.accepted_by_all),
             GatePolicy(gate),
             _RangePolicy(),
             *([auth] if auth else []),

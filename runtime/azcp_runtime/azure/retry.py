@@ -16,6 +16,7 @@ from azure.core.pipeline.policies import RetryPolicy
 from azure.storage.blob import ExponentialRetry
 
 from azcp_runtime.azure.passage import THROTTLED
+from azcp_runtime.engine.gate import Gate
 
 _BACKOFF_FIRST_S: Final = 0.5
 _BACKOFF_LONGEST_S: Final = 30.0
@@ -63,13 +64,11 @@ class BodyRetryPolicy(RetryPolicy[Any, Any]):
     Args:
         limits: tries after the first and seconds, both without a byte of progress.
         retries: where each retry is counted.
-        stop: set when the run is over; ends a wait at once.
+        gate: of the rank; what waits for another try does so there, and is not taken for stuck.
         arrived: a number that grows when the account serves this rank or another.
     """
 
-    def __init__(
-        self, limits: RetryLimits, retries: Retries, stop: threading.Event, arrived: Callable[[], int]
-    ) -> None:
+    def __init__(self, limits: RetryLimits, retries: Retries, gate: Gate, arrived: Callable[[], int]) -> None:
         super().__init__(
             retry_total=limits.max_retries,
             retry_connect=limits.max_retries,
@@ -80,7 +79,7 @@ class BodyRetryPolicy(RetryPolicy[Any, Any]):
         )
         self._retry_time_s = limits.retry_time_s
         self._retries = retries
-        self._stop = stop
+        self._gate = gate
         self._arrived = arrived
 
     def configure_retries(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -135,8 +134,7 @@ class BodyRetryPolicy(RetryPolicy[Any, Any]):
         """Wait for Retry-After where it was given (plus jitter), else for the backoff."""
         after = self.get_retry_after(response) if response else None
         backoff = self.get_backoff_time(settings)
-        self._stop.wait(after + min(1.0, backoff) if after else backoff)
-        if self._stop.is_set():
+        if not self._gate.pause(after + min(1.0, backoff) if after else backoff):
             raise AzureError("the run has ended")
 
 

@@ -46,6 +46,7 @@ class Gate:
 
     Attributes:
         accepted_by_all: requests that the account has accepted from all ranks, as far as is known here.
+        waits: grows as long as a thread waits because it was told to: nothing is stuck then.
     """
 
     def __init__(self, stop: threading.Event, bytes_per_second: float | None = None) -> None:
@@ -59,6 +60,7 @@ class Gate:
         # One thread waits for the time to come, the others for that thread: none wakes in vain.
         self._turn = threading.Lock()
         self.accepted_by_all = 0
+        self.waits = 0
         self._most = self._connections = Connections.all_of(1 << 20)
         self._is_fixed = True
         self._in_use = 0
@@ -91,11 +93,20 @@ class Gate:
         with self._turn, self._changed:
             while (wait_s := self._wait_s()) > 0 and not self._stop.is_set():
                 self._held = self._is_waiting = True
+                self.waits += 1
                 self._changed.wait(min(wait_s, _LOOK_S))
             self._is_waiting = False
             now = time.monotonic()
             self._requests.take(now, 1)
             self._bytes.take(now, size_bytes)
+
+    def pause(self, seconds: float) -> bool:
+        """Wait before another try, outside of the gate; False where the run has ended meanwhile."""
+        until = time.monotonic() + seconds
+        while (left_s := until - time.monotonic()) > 0 and not self._stop.is_set():
+            self.waits += 1  # an addition that is lost to another thread's is no harm
+            self._stop.wait(min(left_s, _LOOK_S))
+        return not self._stop.is_set()
 
     def leave(self, *, accepted: bool | None) -> None:
         """The request has been answered: with bytes, with 503 or 429 (False), or neither (None)."""

@@ -85,6 +85,7 @@ class Parts:
         writers: the writer threads.
         trouble: failures of the threads.
         name_of: a file's name for messages.
+        waits: grows as long as reads wait because the account or a rate told them to.
     """
 
     seat: Seat
@@ -96,6 +97,7 @@ class Parts:
     writers: Writers
     trouble: Trouble
     name_of: Callable[[int], str]
+    waits: Callable[[], int]
 
 
 class OnePass:
@@ -117,6 +119,7 @@ class OnePass:
         self._writers = parts.writers
         self._trouble = parts.trouble
         self._name_of = parts.name_of
+        self._waits = parts.waits
         self._tick = tick
         self._stall_timeout_s = stall_timeout_s
         self._run = parts.plan.digest()[:RUN_BYTES]
@@ -219,7 +222,7 @@ class OnePass:
     def _watch(self, now: float) -> None:
         """Name who is waited for when nothing has moved for too long."""
         arrived = self._fetchers.arrived_bytes if self._fetchers else 0
-        moved = arrived + self._writers.totals.bytes
+        moved = arrived + self._writers.totals.bytes + self._waits()
         everywhere = moved + self._fabric.moved_elsewhere(moved)
         if everywhere != self._moved_bytes:
             self._moved_bytes, self._moved_at = everywhere, now

@@ -1,6 +1,6 @@
 """What the ranks tell rank 0 beside the data: that they live, what holds them up, and why they failed.
 
-Rank 0 answers each sign of life, so that the others know that it lives too.
+Rank 0 answers each sign of life, so that the others know that it lives too, and what all have moved.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BEAT_TAG: Final = 0
 """Of a sign of life; the tag of a failure is its exit code, which is never 0."""
 
 _ANSWER_TAG: Final = 1 << 10
-"""Of rank 0's answer to it, which has no content; no exit code is as large."""
+"""Of rank 0's answer to it; no exit code is as large."""
 
 _MOST_TOLD_BYTES: Final = 400
 
@@ -82,7 +82,7 @@ class Pulse:
         self._look_at = 0.0
         self._listened_at = time.monotonic()
         self._deaf_until = 0.0
-        self._moved = 0
+        self._moved = self._moved_elsewhere = 0
         self._held_up_by: Callable[[], str] = str
 
     def hear(self) -> None:
@@ -104,7 +104,9 @@ class Pulse:
             self._communicator.Recv([message, self._mpi.BYTE], source, tag)
             if tag == _BEAT_TAG:
                 told = bytes(message[_BEAT.size :]).decode("utf-8", "replace")
-                self._heard[source] = Sign(time.monotonic(), _BEAT.unpack_from(message)[0], told)
+                moved: int = _BEAT.unpack_from(message)[0]
+                self._moved_elsewhere += moved - self._heard[source].moved
+                self._heard[source] = Sign(time.monotonic(), moved, told)
                 self._answer(source)
             elif time.monotonic() >= self._deaf_until:
                 raise PeerFailedError(message.decode("utf-8", "replace"), tag)
@@ -135,9 +137,12 @@ class Pulse:
             time.sleep(LONGEST_NAP_S)
 
     def moved_elsewhere(self, here: int) -> int:
-        """What the other ranks said they have moved; they are told what moved here."""
+        """A number that grows while any other rank moves something; they are told what moved here.
+
+        Rank 0 has it from all the others, and they have it from rank 0.
+        """
         self._moved = here
-        return sum(sign.moved for sign in self._heard.values())
+        return self._moved_elsewhere
 
     def explain(self, held_up_by: Callable[[], str]) -> None:
         """From now on each sign of life says what this gives: what holds this rank up, if anything does."""
@@ -184,8 +189,9 @@ class Pulse:
     def _give_sign(self) -> None:
         now = time.monotonic()
         while self._communicator.Iprobe(0, _ANSWER_TAG):
-            self._communicator.Recv([bytearray(), self._mpi.BYTE], 0, _ANSWER_TAG)
-            self._first_heard = now
+            answer = bytearray(_BEAT.size)
+            self._communicator.Recv([answer, self._mpi.BYTE], 0, _ANSWER_TAG)
+            self._first_heard, (self._moved_elsewhere,) = now, _BEAT.unpack(answer)
         if now >= self._beat_at and self._beat.Test():
             told = self._held_up_by().encode()[:_MOST_TOLD_BYTES]
             sign = [_BEAT.pack(self._moved) + told, self._mpi.BYTE]
@@ -195,4 +201,5 @@ class Pulse:
     def _answer(self, rank: int) -> None:
         """One at a time: a rank that does not take its answers gets no more of them."""
         if self._answers.get(rank, self._mpi.REQUEST_NULL).Test():
-            self._answers[rank] = self._communicator.Isend([b"", self._mpi.BYTE], dest=rank, tag=_ANSWER_TAG)
+            answer = [_BEAT.pack(self._moved + self._moved_elsewhere), self._mpi.BYTE]
+            self._answers[rank] = self._communicator.Isend(answer, dest=rank, tag=_ANSWER_TAG)

@@ -132,6 +132,7 @@ class Pass:
             self._writers,
             self._trouble,
             self._work.reader.shown,
+            lambda: self._work.gate.waits,
         )
         loop = OnePass(parts, self._watch.tick, self._work.options.stall_timeout)
         self._bcast = loop.totals
