@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections import Counter
 
 import pytest
 from azcp_runtime.contract import PlanError
@@ -117,10 +118,23 @@ def test_the_last_chunk_of_a_lane_is_as_full_as_the_others() -> None:
 
 
 def test_only_download_ranks_read_and_each_node_has_one_before_any_has_two() -> None:
-    assert Cluster(4, 2, 3).downloaders() == [0, 2, 4]
-    assert Cluster(2, 2, 3).downloaders() == [0, 2, 1]
+    assert Cluster(4, 1, 3).downloaders() == [0, 1, 2]
+    assert Cluster(4, 2, 3).downloaders() == [0, 3, 4]
+    assert Cluster(2, 2, 3).downloaders() == [0, 3, 1]
     plan = plan_of([MIB] * 100, PlanRequest(Cluster(4, 2, 3), 1 << 30))
-    assert [lane.owner for lane in plan.lanes] == [0, 2, 4]
+    assert [lane.owner for lane in plan.lanes] == [0, 3, 4]
+
+
+@given(st.integers(1, 20), st.integers(1, 9), st.data())
+def test_few_that_read_are_spread_over_rails_and_nodes(nodes: int, rails: int, data: st.DataObject) -> None:
+    count = data.draw(st.integers(1, nodes * rails))
+    seats = Cluster(nodes, rails, count).downloaders()
+    assert len(set(seats)) == count
+    by_node = Counter(seat // rails for seat in seats)
+    by_rail = [sum(seat % rails == rail for seat in seats) for rail in range(rails)]
+    assert max(by_node.values()) == -(-count // nodes)
+    # Each turn over all nodes may give a rail one more than another.
+    assert max(by_rail) - min(by_rail) <= min(rails, -(-count // nodes))
 
 
 def test_file_shards_cut_the_largest_file_into_so_many_ranges() -> None:

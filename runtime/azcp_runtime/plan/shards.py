@@ -35,8 +35,11 @@ class Cluster:
     download_ranks: int
 
     def downloaders(self) -> list[int]:
-        """The seats that read from the source."""
-        in_turn = [node * self.rails + rail for rail in range(self.rails) for node in range(self.nodes)]
+        """The seats that read from the source: on as many nodes and rails as there can be."""
+        rails = self.rails
+        in_turn = [
+            node * rails + (turn + node) % rails for turn in range(rails) for node in range(self.nodes)
+        ]
         return in_turn[: self.download_ranks]
 
 
