@@ -223,6 +223,15 @@ def test_as_many_rails_as_there_are_take_memory_for_all_hcas_of_the_size() -> No
     assert quantity_bytes(launch["resources"]["limits"]["memory"]) == 8 * launch_bytes(8 << 30, 0) + (2 << 30)
 
 
+@pytest.mark.parametrize("kind", ["serving", "warmup"])
+def test_a_pod_that_downloads_alone_has_the_memory_of_one_rank(kind: str) -> None:
+    lines = ('distribute = { memory = "8GiB" }', "rails = 4")
+    containers = all_containers(documents(kind, job_text(kind, *lines), 'resources.shm="2GiB"'))
+    (alone,) = [each for each in containers if each["name"] == "distribute"]
+    assert "--rails" not in alone["command"]
+    assert quantity_bytes(alone["resources"]["limits"]["memory"]) == launch_bytes(8 << 30, 2 << 30)
+
+
 def test_ipc_lock_is_for_root_alone() -> None:
     lines = ('resources = { rdma = "rdma/ib" }',)
     root = documents("mpijob", job_text("mpijob", *lines))

@@ -11,11 +11,14 @@ _RUNTIME_BYTES: Final = 512 << 20
 million blobs takes as much again."""
 
 
-def rank_bytes(job: JobSpec) -> int:
-    """Memory of the distributor on a node, without /dev/shm."""
-    return (job.distribute.memory_bytes + _RUNTIME_BYTES) * job.most_rails
+def distributor_bytes(job: JobSpec, ranks: int | None = None) -> int:
+    """Memory of the distributor on a node.
 
+    With /dev/shm, for what is written to a memory volume counts in the limit of whoever wrote it.
 
-def distributor_bytes(job: JobSpec) -> int:
-    """The same with /dev/shm: what is written to a memory volume counts in the limit of whoever wrote it."""
-    return rank_bytes(job) + job.resources.shm_bytes
+    Args:
+        job: whose.
+        ranks: on the node; None for as many as the job's rails.
+    """
+    each = job.distribute.memory_bytes + _RUNTIME_BYTES
+    return each * (ranks or job.most_rails) + job.resources.shm_bytes

@@ -14,6 +14,7 @@ MASTER_PORT: Final = 29500
 """torchrun's own default, and azcp-launch's."""
 
 _MIB: Final = 1 << 20
+_ALONE: Final = "--no-broadcast"
 
 
 def launcher_argv(job: JobSpec) -> list[str]:
@@ -35,7 +36,12 @@ def every_node_argv(job: JobSpec, hosts: str, extra: Sequence[str] = ()) -> list
 
 def alone_argv(job: JobSpec) -> list[str]:
     """A plain download of one node."""
-    return [f"{BIN}/azcp-distribute", *distribute_options(job), "--no-broadcast"]
+    return [f"{BIN}/azcp-distribute", *distribute_options(job), _ALONE]
+
+
+def is_alone(argv: Sequence[str]) -> bool:
+    """Whether a command brings the data by itself, as one rank, whatever the job's rails are."""
+    return _ALONE in argv
 
 
 def consumer_argv(job: JobSpec) -> list[str]:

@@ -12,7 +12,7 @@ from azcp_kit.manifest.write import Comment
 from azcp_kit.quantity import quantity
 from azcp_kit.spec.amounts import distributor_bytes
 from azcp_kit.spec.job import JobSpec
-from azcp_kit.targets.argv import MASTER_PORT
+from azcp_kit.targets.argv import MASTER_PORT, is_alone
 from azcp_kit.targets.credentials import credential_variables
 from azcp_kit.targets.literal import literals, variables
 from azcp_kit.targets.security import consumer_security, distributor_security
@@ -50,7 +50,7 @@ def distributor(
         volumes: what it sees.
         env: further variables.
     """
-    memory = quantity(distributor_bytes(job))
+    memory = quantity(distributor_bytes(job, 1 if is_alone(argv) else None))
     rdma = {job.resources.rdma: job.resources.rdma_count} if job.resources.rdma else {}
     return {
         "name": DISTRIBUTE,
