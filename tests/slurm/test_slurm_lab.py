@@ -155,7 +155,6 @@ def test_a_command_that_does_not_end_is_ended(cluster: Cluster) -> None:
 
 def test_nothing_is_left_when_the_block_ends(slurm: None, tmp_path: Path) -> None:
     assert slurm is None
-    before = Path("/proc/self/mounts").read_text(encoding="utf-8")
     with contextlib.suppress(ZeroDivisionError), slurm_cluster(tmp_path / "lab", nodes=2) as cluster:
         inits = [machine.init for machine in cluster.site.running.values()]
         address = cluster.host_address
@@ -163,7 +162,8 @@ def test_nothing_is_left_when_the_block_ends(slurm: None, tmp_path: Path) -> Non
         raise ZeroDivisionError
     assert not [init for init in inits if Path("/proc", str(init)).exists()]
     assert address not in interfaces()
-    assert Path("/proc/self/mounts").read_text(encoding="utf-8") == before
+    # Other mounts of the machine come and go as they like.
+    assert str(tmp_path) not in Path("/proc/self/mounts").read_text(encoding="utf-8")
     assert not list(tmp_path.iterdir())
 
 
