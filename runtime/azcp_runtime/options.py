@@ -206,7 +206,7 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
         choices=("auto", "off", "always"),
         default="auto",
         help="find chunk and pipeline by a probe of 2 s at most; "
-        "auto: where 4 GiB or more move, and not where --bcast-chunk is given",
+        "auto: where 4 GiB or more move; a chunk that is given stays as it is",
     )
     add("--no-bcast-direct", action="store_true", help="write through the page cache, not O_DIRECT")
     add("--shard-size", type=_size, metavar="SIZE", help="cut files into ranges of this size")

@@ -19,10 +19,10 @@ DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
         "coll_libnbc_ibcast_algorithm": "1",
         # Two ranks on one core must not starve each other, and threads of ours share it.
         "mpi_yield_when_idle": "1",
-        # Without "put", whose requests stand in line behind the data of the other direction: links idled for a
-        # third of the time. Open MPI 4.1.8, 2 CPUs, links of 400 Mb/s: 1.06 x the bound on 2 nodes, was 1.77;
-        # 1.13 x on 4, was 1.50. On loopback, where CPUs are the bound, larger fragments make up for copies:
-        # 0.99 x the time and 0.98 x the CPU seconds on 2 nodes, 0.91 x and 0.94 x on 4.
+        # Without "put", whose requests stand in line behind the data that goes the other way. Open MPI 4.1.8,
+        # 2 CPUs, links of 400 Mb/s: 1.06 x the bound on 2 nodes, was 1.77, and 1.13 x on 4, was 1.50. Where
+        # CPUs are the bound, on loopback, larger fragments make up for copies: 0.99 x the time and 0.98 x the
+        # CPU seconds on 2 nodes, 0.91 x and 0.94 x on 4.
         "btl_tcp_flags": "send,inplace,need-ack,need-csum,hetero-rdma",
         "btl_tcp_max_send_size": "524288",
     }

@@ -17,6 +17,8 @@ from azcp_runtime.plan.chunks import Lane
 
 _PAGE: Final = 4096
 _NAMED: Final = 4
+_BEAT_S: Final = 1.0
+"""So old may the last sign of life be of a rank that has stopped just now."""
 
 
 class Stream:
@@ -33,7 +35,7 @@ class Stream:
         seat = ranks.seat
         self._owners = [lane.owner for lane in lanes]
         self._fabric = ranks.open_lanes([owner // seat.rails for owner in self._owners])
-        self._patience_s = stall_timeout_s * (1 if seat.rank == 0 else OTHERS_PATIENCE)
+        self._patience_s = _BEAT_S + stall_timeout_s * (1 if seat.rank == 0 else OTHERS_PATIENCE)
 
     def close(self) -> None:
         """Give the lanes back."""
