@@ -66,7 +66,7 @@ def _table(nodes: int, size_bytes: int, passes: dict[Sequence[str], list[Measure
     ]
     found = "; ".join(f"{_setting(probe)} in {probe['seconds']:.2f} s" for probe in probes)
     return Table(
-        f"(h) {size_bytes / MIB:g} MiB to {nodes} nodes with links of {_FABRIC_BPS / 1e6:g} Mb/s to the fabric",
+        f"(h) {size_bytes / MIB:g} MiB to {nodes} nodes with links of {_FABRIC_BPS / 1e6:g} Mb/s each",
         ("setting", "chunk, window", "broadcast", "/ bound", "whole run", "aim"),
         tuple(rows),
         (

@@ -33,8 +33,8 @@ from azcp_runtime.tune.stream import Stream
 LEAST_BYTES: Final = 4 << 30
 """Of smaller data sets none takes long enough to win back what the probe takes."""
 
-_WRITTEN: Final = 64 << 20
-_WRITTEN_BUFFERED: Final = 16 << 20
+_FIRST_WRITTEN: Final = 4 << 20
+_MOST_WRITTEN: Final = 64 << 20
 _LONGEST_WRITE_S: Final = 0.2
 _UNKNOWN: Final = 1 << 63
 
@@ -156,15 +156,16 @@ class _Trials:
 def _write_rate(ranks: Ranks, destination: Destination) -> float:
     """Bytes per second that the slowest node writes, its ranks together; infinite where one cannot tell."""
     rails, rate = ranks.seat.rails, _UNKNOWN
-    size = _WRITTEN if destination.direct else _WRITTEN_BUFFERED
     # A disk that is full or refuses is told when it is written to in earnest.
     with suppress(OSError):
-        rate = write_trial(
-            destination.path / STATE_DIR,
-            size // rails,
-            ranks.hear,
-            direct=destination.direct,
-            longest_s=_LONGEST_WRITE_S,
-        )
+        rate = _written(ranks, destination, _FIRST_WRITTEN)
+        # A slow disk has had enough with that.
+        size = min(_MOST_WRITTEN // rails, int(rate * _LONGEST_WRITE_S))
+        rate = _written(ranks, destination, size) if size > _FIRST_WRITTEN else rate
     slowest = ranks.reduce(array("Q", [rate]), "min")[0]
     return math.inf if slowest == _UNKNOWN else float(slowest * rails)
+
+
+def _written(ranks: Ranks, destination: Destination, size: int) -> int:
+    folder, direct = destination.path / STATE_DIR, destination.direct
+    return write_trial(folder, size, ranks.hear, direct=direct, longest_s=_LONGEST_WRITE_S)
