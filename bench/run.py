@@ -1,4 +1,4 @@
-"""Runs the benches and prints their tables: python bench/run.py [a b c d e f g p r] [--quick]."""
+"""Runs the benches and prints their tables: python bench/run.py [a b c d e f g h p r] [--quick]."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ _BENCHES: Final = {
     "e": ("whole_run", "CPU and memory of a whole run"),
     "f": ("injection", "size and time of an injection"),
     "g": ("throttled", "an account that throttles"),
+    "h": ("tuned", "chunk and window: by default, found by a probe, and the best of all on a shaped cluster"),
     "p": ("predicted", "the time that azcp-kit plan predicts for a shaped cluster"),
     "r": ("two_rails", "one rail against two on a shaped cluster of network namespaces"),
 }
-_NEED_ROOT: Final = "apr"
+_NEED_ROOT: Final = "ahpr"
 
 
 def main(arguments: list[str] | None = None) -> int:

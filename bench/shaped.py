@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from account import cpu_seconds, master_pid, running
 from dataset import GIB, MIB, differing_names, write_large_files
@@ -74,6 +74,7 @@ class Measured:
     account_bytes: int
     account_cpu_s: float
     ranks_cpu_s: float
+    report: dict[str, Any]
 
 
 def bounds(size_bytes: int, nodes: int, egress_bps: float, fabric_bps: float) -> Bounds:
@@ -111,7 +112,8 @@ def one_pass(folder: Path, source: Path, shaped: Shaped, *options: str) -> Measu
     for node in cluster.nodes:
         if names := differing_names(source, folder / node):
             raise RunFailedError(f"{node} has other bytes than the source in {', '.join(names)}")
-    return Measured(run.total_s, run.wall_s, account_bytes, account_cpu_s, run.sum_of("cpu_seconds"))
+    ranks_cpu_s = run.sum_of("cpu_seconds")
+    return Measured(run.total_s, run.wall_s, account_bytes, account_cpu_s, ranks_cpu_s, run.report)
 
 
 @contextmanager

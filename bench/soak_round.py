@@ -48,6 +48,7 @@ OPTIONS: Final = (
     ("--memory=64MiB",),
     ("--no-bcast-direct",),
     ("--bcast-writers=5",),
+    ("--bcast-tune=always",),
     ("--block-size=64KiB", "--concurrency=16"),
     ("--verify",),
     ("--parallel-files=2",),

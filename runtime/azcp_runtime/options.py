@@ -47,6 +47,7 @@ class Options:
     bcast_chunk: int | None
     bcast_pipeline: int | None
     bcast_writers: int | None
+    bcast_tune: str
     no_bcast_direct: bool
     shard_size: int | None
     file_shards: int | None
@@ -200,6 +201,13 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
     add("--bcast-chunk", type=_size, metavar="SIZE", help="bytes of one broadcast, up to 8GiB")
     add("--bcast-pipeline", type=_count(1024), metavar="N", help="broadcasts in flight per lane")
     add("--bcast-writers", type=_count(256), metavar="N", help="threads that write")
+    add(
+        "--bcast-tune",
+        choices=("auto", "off", "always"),
+        default="auto",
+        help="find chunk and pipeline by a probe of 2 s at most; "
+        "auto: where 4 GiB or more move; a chunk that is given stays as it is",
+    )
     add("--no-bcast-direct", action="store_true", help="write through the page cache, not O_DIRECT")
     add("--shard-size", type=_size, metavar="SIZE", help="cut files into ranges of this size")
     add("--file-shards", type=_count(1 << 20), metavar="N", help="cut the largest file into N ranges")

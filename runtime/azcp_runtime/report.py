@@ -35,6 +35,7 @@ class Record:
         source: the location without its signature, once it is known.
         stages: the figures of the stages that have ended.
         plan: the plan's figures, once it is made.
+        tune: what the probe of fabric and disks found; empty where there was none.
     """
 
     def __init__(self, options: Options, seat: Seat, env: Mapping[str, str]) -> None:
@@ -44,6 +45,7 @@ class Record:
         self.source = ""
         self.stages: dict[str, dict[str, float]] = {}
         self.plan: dict[str, float] = {}
+        self.tune: dict[str, object] = {}
         self._totals: Callable[[], Sequence[RankTotals]] = list
 
     def follow(self, totals: Callable[[], Sequence[RankTotals]]) -> None:
@@ -91,6 +93,7 @@ class Record:
             "rails": self._seat.rails,
             "options": shown_options(self._options),
             "plan": self.plan,
+            "tune": self.tune,
             "stages": self.stages,
             "retries": retries_by_class(rows),
         }

@@ -34,6 +34,7 @@ from azcp_runtime.stages.listing import Access, list_stage, secret_of, source_of
 from azcp_runtime.stages.needs import needs_of
 from azcp_runtime.stages.one_pass import Pass, Work, goals
 from azcp_runtime.stages.plan import check_same_options, downloaders, plan_figures, plan_lines, plan_stage
+from azcp_runtime.stages.tune import tune_stage
 from azcp_runtime.summary import (
     bcast_line,
     diff_line,
@@ -44,6 +45,7 @@ from azcp_runtime.summary import (
     total_line,
     verify_line,
 )
+from azcp_runtime.tune.told import tuned_figures, tuned_line
 from azcp_runtime.verify import verify
 
 
@@ -96,9 +98,10 @@ class Run:
         diff, destination = self._diff(location, listing)
         if options.stage == "diff":
             return
-        plan, budget = plan_stage(ranks, options, listing, diff)
-        self._record.plan = plan_figures(listing, plan, budget)
+        planned = plan_stage(ranks, options, listing, diff)
         self._check_lasts(access, listing, diff)
+        plan, budget = self._tune(listing, diff, destination, planned)
+        self._record.plan = plan_figures(listing, plan, budget)
         totals, retries = self._pass(location, access, listing, diff, destination, plan, budget)
         self._verify(destination.path, listing)
         self._filelist(listing)
@@ -153,6 +156,16 @@ class Run:
         }
         self._say(diff_line(diff.peer, diff.azure, diff.skipped, seconds))
         return diff, destination
+
+    def _tune(
+        self, listing: Listing, diff: Diff, destination: Destination, planned: tuple[Plan, Budget]
+    ) -> tuple[Plan, Budget]:
+        plan, budget, tuned = tune_stage(self._ranks, self._options, listing, diff, destination, planned)
+        if tuned:
+            self._record.tune = tuned_figures(tuned)
+            if self._is_root:
+                print(tuned_line(tuned), file=sys.stderr, flush=True)
+        return plan, budget
 
     def _pass(
         self,

@@ -88,6 +88,15 @@ def served_since(account: FaultAccount, reads: int) -> int:
     return sum(read.sent_bytes for read in account.reads(LARGE)[reads:] if read.status in {200, 206})
 
 
+def test_a_run_with_another_chunk_goes_on_where_the_killed_one_was(account: FaultAccount, dest: Path) -> None:
+    killed(account, dest, kill_all)
+    there, before = recorded(dest), len(account.reads(LARGE))
+    options = ("--bcast-chunk=384KiB", "--bcast-pipeline=2", "--concurrency=2", "--no-progress")
+    distribute(account.url(), dest, *options, ranks=2, nodes=2).expect(ExitCode.DONE)
+    assert served_since(account, before) == DATA.blobs[0].content.size - total(there)
+    expect_trees(dest, DATA, 2)
+
+
 @pytest.mark.parametrize(("ranks", "nodes"), [(1, 1), (3, 3), (4, 2)])
 def test_another_number_of_ranks_goes_on_and_only_what_nobody_has_is_served(
     account: FaultAccount, dest: Path, ranks: int, nodes: int

@@ -11,6 +11,7 @@ DISTRIBUTE_OPTIONS: Final[Mapping[str, bool]] = MappingProxyType(
         "--auth": True,
         "--bcast-chunk": True,
         "--bcast-pipeline": True,
+        "--bcast-tune": True,
         "--bcast-writers": True,
         "--block-size": True,
         "--compare": True,

@@ -16,7 +16,9 @@ _WRITERS: Final = 4
 _LONGEST_S: Final = 5.0
 
 
-def write_trial(folder: Path, size: int, hear: Callable[[], None], *, direct: bool) -> int:
+def write_trial(
+    folder: Path, size: int, hear: Callable[[], None], *, direct: bool, longest_s: float = _LONGEST_S
+) -> int:
     """Bytes per second, until they are on the disk.
 
     Args:
@@ -24,6 +26,7 @@ def write_trial(folder: Path, size: int, hear: Callable[[], None], *, direct: bo
         size: at most so many bytes are written, rounded up to 4 MiB.
         hear: called between blocks.
         direct: write with O_DIRECT.
+        longest_s: no block is begun later than that.
 
     Raises:
         OSError: the disk refuses.
@@ -33,19 +36,19 @@ def write_trial(folder: Path, size: int, hear: Callable[[], None], *, direct: bo
         block.write(os.urandom(_BLOCK))
         descriptor = _unnamed(folder, direct=direct)
         try:
-            return _timed(descriptor, block, -(-size // _BLOCK), hear)
+            return _timed(descriptor, block, -(-size // _BLOCK), hear, longest_s)
         finally:
             os.close(descriptor)
 
 
-def _timed(descriptor: int, block: mmap.mmap, count: int, hear: Callable[[], None]) -> int:
+def _timed(descriptor: int, block: mmap.mmap, count: int, hear: Callable[[], None], longest_s: float) -> int:
     began, written = time.monotonic(), 0
     with ThreadPoolExecutor(_WRITERS) as pool:
         for start in range(0, count, _WRITERS):
             offsets = [index * _BLOCK for index in range(start, min(count, start + _WRITERS))]
             written += sum(pool.map(lambda offset: os.pwrite(descriptor, block, offset), offsets))
             hear()
-            if time.monotonic() - began > _LONGEST_S:
+            if time.monotonic() - began > longest_s:
                 break
     os.fdatasync(descriptor)
     return round(written / max(1e-9, time.monotonic() - began))

@@ -18,11 +18,26 @@ LARGEST_CALL_BYTES: Final = 1 << 30
 
 
 class Lanes:
-    """The lanes of a rail: one communicator each, so that a slow root holds back no other."""
+    """The lanes of a rail: one communicator each, so that a slow root holds back no other.
+
+    Args:
+        pulse: what the ranks tell rank 0.
+        mpi: the module mpi4py.MPI.
+        communicators: duplicates of the rail's.
+        roots: the root of each.
+        give_back: takes the communicators afterwards: an MPI library has only so many, and a thousand
+            of them take their time to be made.
+    """
 
     def __init__(
-        self, pulse: Pulse, mpi: ModuleType, communicators: list[Comm], roots: Sequence[int]
+        self,
+        pulse: Pulse,
+        mpi: ModuleType,
+        communicators: list[Comm],
+        roots: Sequence[int],
+        give_back: Callable[[list[Comm]], None],
     ) -> None:
+        self._give_back = give_back
         self._pulse = pulse
         self._mpi = mpi
         self._communicators = communicators
@@ -75,10 +90,9 @@ class Lanes:
         return self._pulse.silent()
 
     def close(self) -> None:
-        """Free the communicators, which an MPI library has only so many of."""
+        """Leave the communicators to the lanes of the next."""
         self._pulse.explain(str)
-        for communicator in self._communicators:
-            communicator.Free()
+        self._give_back(self._communicators)
 
 
 def mpi_error(error: Exception) -> BroadcastError:

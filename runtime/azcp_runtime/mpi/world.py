@@ -23,16 +23,10 @@ from azcp_runtime.mpi.launch import STOPPING
 from azcp_runtime.mpi.notes import Notes
 from azcp_runtime.mpi.pulse import Pulse
 from azcp_runtime.mpi.ranks import Fabric, Seat, Talk
+from azcp_runtime.mpi.settings import missing_settings
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Request
-
-_MCA_DEFAULTS: Final = {
-    # Every owner sends at once, so the linear algorithm uses all links; trees only add hops.
-    "OMPI_MCA_coll_libnbc_ibcast_algorithm": "1",
-    # Two ranks on one core must not starve each other, and threads of ours share it.
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-}
+    from mpi4py.MPI import Comm, Request
 
 _PIECE_BYTES: Final = 16 << 20
 """Of what is shared: while one goes down the tree, the next follows it."""
@@ -51,8 +45,7 @@ class World:
 
     def __init__(self, env: Mapping[str, str], patience_s: float, first_patience_s: float) -> None:
         _choose_library()
-        for name, value in _MCA_DEFAULTS.items():
-            os.environ.setdefault(name, value)
+        os.environ.update(missing_settings(os.environ, Path(os.environ.get("OPAL_PREFIX") or sys.prefix)))
         self._mpi = mpi = _load_mpi()
         if mpi.Init_thread(mpi.THREAD_FUNNELED) < mpi.THREAD_FUNNELED:
             raise PreflightError("this MPI library has no thread support", remedy="build it with it")
@@ -64,6 +57,7 @@ class World:
             raise
         self._rail = self._world.Split(self._seat.rail, self._seat.node)
         self._node = self._world.Split(self._seat.node, self._seat.rail)
+        self._spare: list[Comm] = []
         self._notes = Notes(mpi, self._world.Dup(), self._seat)
         self._exchange = Exchange(mpi, self._world.Dup(), self._seat)
         beside = (self._notes.turn, self._exchange.turn)
@@ -130,12 +124,13 @@ class World:
 
     def open_lanes(self, roots: Sequence[int]) -> Fabric:
         """A duplicate of this rail's communicator for each root node."""
-        communicators = []
-        for _ in roots:
-            communicator, request = self._rail.Idup()
-            self._wait(request)
-            communicators.append(communicator)
-        return Lanes(self._pulse, self._mpi, communicators, roots)
+        communicators = [self._spare.pop() if self._spare else self._duplicate() for _ in roots]
+        return Lanes(self._pulse, self._mpi, communicators, roots, self._spare.extend)
+
+    def _duplicate(self) -> Comm:
+        made: tuple[Comm, Request] = self._rail.Idup()
+        self._wait(made[1])
+        return made[0]
 
     def leave(self) -> None:
         """Meet the other ranks and finalize MPI, which spins while it waits for them."""

@@ -39,6 +39,38 @@ class PlanRequest:
     depth: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What the buffers of a rank depend on.
+
+    Attributes:
+        lanes: the most lanes that any rail can have.
+        share: bytes of an owner.
+    """
+
+    lanes: int
+    share: int
+
+    def budget(self, memory: int, chunk: int | None, depth: int | None) -> Budget:
+        """The budget for this chunk and depth; what is None is found.
+
+        Raises:
+            PlanError: the memory does not hold it.
+        """
+        return make_budget(memory, self.lanes, self.share, chunk=chunk, depth=depth)
+
+
+def demand(
+    sizes: Sequence[int],
+    origin: Sequence[int],
+    cluster: Cluster,
+    segments: Mapping[int, Sequence[Segment]] = NO_SEGMENTS,
+) -> Demand:
+    """That of a plan, arguments as for ``make_plan``."""
+    total = sum(_moving(sizes, origin, segments))
+    return Demand(_lanes(cluster, origin, segments), total // cluster.download_ranks)
+
+
 def make_plan(
     sizes: Sequence[int],
     origin: Sequence[int],
@@ -59,13 +91,8 @@ def make_plan(
     cluster = request.cluster
     moving = list(_moving(sizes, origin, segments))
     total, owners = sum(moving), cluster.download_ranks
-    guess = make_budget(
-        request.memory_bytes,
-        _lanes(cluster, origin, segments),
-        total // owners,
-        chunk=request.chunk_bytes,
-        depth=request.depth,
-    )
+    need = Demand(_lanes(cluster, origin, segments), total // owners)
+    guess = need.budget(request.memory_bytes, request.chunk_bytes, request.depth)
     shard_bytes = _shard_bytes(request, moving, total, guess.chunk_bytes)
     pack_bytes = default_pack_bytes(total, owners, guess.chunk_bytes)
     pieces = cut(sizes, origin, shard_bytes, pack_bytes, segments)

@@ -29,12 +29,9 @@ def plan_stage(ranks: Ranks, options: Options, listing: Listing, diff: Diff) -> 
         PlanError: it does not fit the memory, or the ranks have planned differently.
     """
     seat = ranks.seat
-    memory = options.memory or min(DEFAULT_MEMORY_BYTES, available_memory() // 8 // seat.rails)
-    # The smallest node decides for all, so that every rank makes the same plan.
-    memory = ranks.reduce(array("Q", [memory]), "min")[0]
     request = PlanRequest(
-        Cluster(seat.nodes, seat.rails, downloaders(options, seat)),
-        memory,
+        cluster_of(options, seat),
+        agreed_memory(ranks, options),
         shard_bytes=options.shard_size,
         file_shards=options.file_shards,
         chunk_bytes=options.bcast_chunk,
@@ -43,6 +40,17 @@ def plan_stage(ranks: Ranks, options: Options, listing: Listing, diff: Diff) -> 
     plan, budget = make_plan(listing.sizes, diff.origin, request, diff.segments)
     check_same_plan(ranks, plan)
     return plan, budget
+
+
+def agreed_memory(ranks: Ranks, options: Options) -> int:
+    """What each rank may hold in buffers: the smallest node decides for all, so that all plan the same."""
+    memory = options.memory or min(DEFAULT_MEMORY_BYTES, available_memory() // 8 // ranks.seat.rails)
+    return ranks.reduce(array("Q", [memory]), "min")[0]
+
+
+def cluster_of(options: Options, seat: Seat) -> Cluster:
+    """The cluster as the plan counts it."""
+    return Cluster(seat.nodes, seat.rails, downloaders(options, seat))
 
 
 def check_same_options(ranks: Ranks, options: Options) -> None:
