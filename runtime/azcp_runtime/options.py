@@ -26,6 +26,9 @@ from azcp_runtime.rails.wish import (
 
 DEFAULT_MEMORY_BYTES: Final = 4 << 30
 LARGEST_CHUNK_BYTES: Final = 8 << 30
+AUTH_KINDS: Final = ("auto", "sas", "key", "identity", "workload", "managed", "cli", "anonymous")
+"""What --auth takes."""
+
 _Value = TypeVar("_Value")
 _MOST_CONNECTIONS: Final = 300
 """azcopy's own bound; more connections than that to one account only queue."""
@@ -168,7 +171,7 @@ def _add_account(parser: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add(
         "--auth",
-        choices=("auto", "sas", "key", "identity", "workload", "managed", "cli", "anonymous"),
+        choices=AUTH_KINDS,
         default="auto",
         help="which credential; auto takes a SAS, else a key, else an identity (https), else none; "
         "identity is the one that is configured: workload, managed or cli (az login)",
