@@ -73,6 +73,8 @@ class Options:
     rail_devices: tuple[str, ...] | None
     rail_cpus: tuple[tuple[int, ...], ...] | None
     rail_gid_index: GidIndex | None
+    require_rdma: bool
+    allow_tcp: bool
 
     @property
     def rail_wish(self) -> RailWish:
@@ -123,6 +125,14 @@ def _contradictions(options: Options) -> Sequence[str]:
         (
             options.rails is None and options.rail_wish != RailWish() and not options.no_broadcast,
             "--rail-devices, --rail-cpus and --rail-gid-index need --rails",
+        ),
+        (
+            options.require_rdma and options.allow_tcp,
+            "--require-rdma and --allow-tcp exclude each other",
+        ),
+        (
+            options.require_rdma and options.no_broadcast,
+            "--require-rdma is for a broadcast, --no-broadcast has none",
         ),
         *((True, f"--rails: {text}") for text in _rail_problems(options)),
     )
@@ -244,6 +254,8 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="fail after S seconds without a byte",
     )
+    add("--require-rdma", action="store_true", help="fail, exit 8, where the fabric would be TCP")
+    add("--allow-tcp", action="store_true", help="TCP is as good as RDMA: no warning, no failure")
     add("--dry-run", action="store_true", help="print the plan; read and write nothing")
     add("--report", type=Path, metavar="FILE", help="write a JSON report to FILE on rank 0's node")
     add("--no-progress", action="store_true", help="no progress on standard error")

@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 DISTRIBUTE_OPTIONS: Final[Mapping[str, bool]] = MappingProxyType(
     {
+        "--allow-tcp": False,
         "--auth": True,
         "--bcast-chunk": True,
         "--bcast-pipeline": True,
@@ -33,6 +34,7 @@ DISTRIBUTE_OPTIONS: Final[Mapping[str, bool]] = MappingProxyType(
         "--rail-gid-index": True,
         "--rails": True,
         "--report": True,
+        "--require-rdma": False,
         "--retry-time": True,
         "--sas-file": True,
         "--save-filelist": True,
