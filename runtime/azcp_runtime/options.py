@@ -23,6 +23,7 @@ from azcp_runtime.rails.wish import (
     parse_rail_cpus,
     parse_rails,
 )
+from azcp_runtime.source.patterns import parse_pattern
 
 DEFAULT_MEMORY_BYTES: Final = 4 << 30
 LARGEST_CHUNK_BYTES: Final = 8 << 30
@@ -75,11 +76,27 @@ class Options:
     rail_gid_index: GidIndex | None
     require_rdma: bool
     allow_tcp: bool
+    include: tuple[bytes, ...]
+    exclude: tuple[bytes, ...]
 
     @property
     def rail_wish(self) -> RailWish:
         """What is said of rails beside their number."""
         return RailWish(self.rail_devices, self.rail_cpus, self.rail_gid_index)
+
+
+class _Patterns(argparse.Action):
+    """Collects the values of a repeatable option in a tuple."""
+
+    def __call__(
+        self,
+        _parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        value: object,
+        _option: str | None = None,
+    ) -> None:
+        """Add one."""
+        setattr(namespace, self.dest, (*getattr(namespace, self.dest), value))
 
 
 class _Parser(argparse.ArgumentParser):
@@ -173,6 +190,16 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
     add("--filelist", type=Path, metavar="FILE", help="what an earlier run saved, for --compare filelist")
     add("--save-filelist", type=Path, metavar="FILE", help="write the list of this run to FILE")
     add("--skip-archived", action="store_true", help="leave out blobs in the archive tier")
+    for name, what in (("--include", "take only"), ("--exclude", "leave out")):
+        add(
+            name,
+            type=_checked(parse_pattern),
+            action=_Patterns,
+            default=(),
+            metavar="GLOB",
+            help=f"{what} names below SOURCE that match, repeatable; * and ? stop at a slash, ** does not; "
+            "without a slash it is the last part of a name",
+        )
     add("--verify", action="store_true", help="digest every file on every node afterwards and compare")
 
 
