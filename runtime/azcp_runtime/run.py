@@ -20,6 +20,8 @@ from azcp_runtime.options import Options
 from azcp_runtime.plan.budget import Budget
 from azcp_runtime.plan.chunks import Plan
 from azcp_runtime.plan.presence import Diff
+from azcp_runtime.preflight.node import Asked
+from azcp_runtime.preflight.together import preflight
 from azcp_runtime.progress import choose_display
 from azcp_runtime.rails.choose import Binding
 from azcp_runtime.rails.table import share_rails
@@ -79,6 +81,7 @@ class Run:
         check_same_options(self._ranks, self._options)
         self._share_rails()
         self._check_early()
+        self._preflight()
         with self._record:
             self._stages_in_order()
 
@@ -128,6 +131,22 @@ class Run:
                 raise UsageError(f"{option} {path} cannot be written", remedy="choose a folder that exists")
             if path and path.is_dir():
                 raise UsageError(f"{option} {path} is a folder", remedy="name a file")
+
+    def _preflight(self) -> None:
+        options, seat = self._options, self._ranks.seat
+        if options.stage == "pmix":
+            return
+        is_simulated = bool(self._env.get(ENV_SIMULATE_NODES))  # whose nodes share a disk by design
+        asked = Asked(
+            require_rdma=options.require_rdma,
+            allow_tcp=options.allow_tcp,
+            rail_devices=options.rail_devices or (),
+            memory=options.memory,
+            rails=seat.rails,
+            has_peers=seat.nodes > 1,
+            dest=None if is_simulated or options.dry_run else Path(os.path.abspath(options.dest)),
+        )
+        preflight(self._ranks, asked, self._env, self._warn)
 
     def _list(self, location: Location) -> tuple[Listing, Access]:
         began = time.monotonic()
@@ -297,6 +316,9 @@ class Run:
     def _introduce(self, line: str) -> None:
         if self._is_root:
             print(f"[identity] {line}", file=sys.stderr, flush=True)
+
+    def _warn(self, line: str) -> None:
+        print(f"[preflight] {line}", file=sys.stderr, flush=True)
 
     def _note(self, line: str) -> None:
         if self._is_root:
