@@ -23,7 +23,7 @@ from azcp_runtime.rails.wish import (
     parse_rail_cpus,
     parse_rails,
 )
-from azcp_runtime.source.patterns import parse_pattern
+from azcp_runtime.source.patterns import MOST_PATTERNS, parse_pattern
 
 DEFAULT_MEMORY_BYTES: Final = 4 << 30
 LARGEST_CHUNK_BYTES: Final = 8 << 30
@@ -151,6 +151,8 @@ def _contradictions(options: Options) -> Sequence[str]:
             options.require_rdma and options.no_broadcast,
             "--require-rdma is for a broadcast, --no-broadcast has none",
         ),
+        (len(options.include) > MOST_PATTERNS, f"--include is given more than {MOST_PATTERNS} times"),
+        (len(options.exclude) > MOST_PATTERNS, f"--exclude is given more than {MOST_PATTERNS} times"),
         *((True, f"--rails: {text}") for text in _rail_problems(options)),
     )
     return [text for broken, text in rules if broken]
