@@ -130,15 +130,15 @@ def _segment(pattern: str) -> str:
     return first + "".join(f"(?>[^/]*?{chunk})" for chunk in others[:-1]) + f"[^/]*{others[-1]}"
 
 
-def _translated(token: str) -> str:
+def _translated(word: str) -> str:
     """A part of a segment that has one length in characters."""
-    if token == "?":
+    if word == "?":
         return "[^/]"
-    if token in ("[", "\\"):
-        raise ValueError("a [ without its ]" if token == "[" else "a backslash at its end")
-    if token.startswith("["):
-        return _class(token[1:-1])
-    return re.escape(token.removeprefix("\\") if len(token) > 1 else token)
+    if word in ("[", "\\"):
+        raise ValueError("a [ without its ]" if word == "[" else "a backslash at its end")
+    if word.startswith("["):
+        return _class(word[1:-1])
+    return re.escape(word.removeprefix("\\") if len(word) > 1 else word)
 
 
 def _class(inside: str) -> str:
