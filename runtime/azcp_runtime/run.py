@@ -20,7 +20,7 @@ from azcp_runtime.options import Options
 from azcp_runtime.plan.budget import Budget
 from azcp_runtime.plan.chunks import Plan
 from azcp_runtime.plan.presence import Diff
-from azcp_runtime.preflight.node import Asked
+from azcp_runtime.preflight.asked import asked_of
 from azcp_runtime.preflight.together import preflight
 from azcp_runtime.progress import choose_display
 from azcp_runtime.rails.choose import Binding
@@ -133,20 +133,9 @@ class Run:
                 raise UsageError(f"{option} {path} is a folder", remedy="name a file")
 
     def _preflight(self) -> None:
-        options, seat = self._options, self._ranks.seat
-        if options.stage == "pmix":
-            return
-        is_simulated = bool(self._env.get(ENV_SIMULATE_NODES))  # whose nodes share a disk by design
-        asked = Asked(
-            require_rdma=options.require_rdma,
-            allow_tcp=options.allow_tcp,
-            rail_devices=options.rail_devices or (),
-            memory=options.memory,
-            rails=seat.rails,
-            has_peers=seat.nodes > 1,
-            dest=None if is_simulated or options.dry_run else Path(os.path.abspath(options.dest)),
-        )
-        preflight(self._ranks, asked, self._env, self._warn)
+        options, env = self._options, self._env
+        if options.stage != "pmix":
+            preflight(self._ranks, asked_of(options, self._ranks.seat, env), env, self._warn)
 
     def _list(self, location: Location) -> tuple[Listing, Access]:
         began = time.monotonic()

@@ -60,7 +60,7 @@ def test_an_account_that_answers_is_reached_even_where_it_refuses() -> None:
     assert {name: check.status for name, check in checks.items()} == dict.fromkeys(
         ("account address", "account connection", "clock"), Status.OK
     )
-    assert checks["account address"].found == "private: 127.0.0.1"
+    assert checks["account address"].found == "loopback: 127.0.0.1"
 
 
 def test_a_trusted_certificate_is_accepted_and_another_one_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +95,7 @@ def test_the_way_through_a_proxy_is_taken_and_said(monkeypatch: pytest.MonkeyPat
         checks = looked(account.url())
         assert [tunnel.target for tunnel in proxy.tunnels()] == [account.url().split("/")[2]]
     assert checks["account connection"].found == "plain HTTP through the proxy"
-    assert checks["account address"].found.startswith("proxy 127.0.0.1, private")
+    assert checks["account address"].found.startswith("proxy 127.0.0.1, loopback")
     assert "hidden-word" not in repr(checks)
 
 
@@ -117,6 +117,7 @@ def test_public_and_private_addresses_are_told_apart() -> None:
     assert (endpoint.host, endpoint.port, endpoint.path) == ("some.blob.core.windows.net", 443, "/data")
     assert address_text(endpoint, ["20.60.1.1"]) == "public: 20.60.1.1"
     assert address_text(endpoint, ["10.1.0.4", "fe80::1%eth0"]) == "private: 10.1.0.4, fe80::1%eth0"
+    assert address_text(endpoint, ["127.0.0.1", "::1"]) == "loopback: 127.0.0.1, ::1"
     assert address_text(endpoint, ["10.1.0.4", "20.60.1.1"]).startswith("private and public")
 
 

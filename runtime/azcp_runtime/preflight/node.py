@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,35 +17,13 @@ from azcp_runtime.doctor.privileges import Privileges, check_memlock, read_privi
 from azcp_runtime.doctor.processor import Processor, check_page_size, read_processor
 from azcp_runtime.doctor.providers import check_providers
 from azcp_runtime.doctor.shared_memory import SharedMemory, check_shared_memory, read_shared_memory
-from azcp_runtime.doctor.transport import check_transport, chosen_pml, mapped_libmpi
+from azcp_runtime.doctor.transport import check_transport, chosen_pml, mapped_libmpi, mapped_libucp
 from azcp_runtime.options import DEFAULT_MEMORY_BYTES
+from azcp_runtime.preflight.asked import Asked
 from azcp_runtime.preflight.wish import Wish, fabric_wish
 from azcp_runtime.rails.devices import Devices, read_devices
 
 _UNASKED: Final = (VerbsAnswer((), (), (), "", ""), UcxAnswer("", (), "not asked"))
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a run says of its fabric and its destination.
-
-    Attributes:
-        require_rdma: --require-rdma.
-        allow_tcp: --allow-tcp.
-        rail_devices: --rail-devices.
-        memory: --memory.
-        rails: ranks on this node.
-        has_peers: there are other nodes to reach.
-        dest: this node's destination; None where its place says nothing.
-    """
-
-    require_rdma: bool
-    allow_tcp: bool
-    rail_devices: tuple[str, ...]
-    memory: int | None
-    rails: int
-    has_peers: bool
-    dest: Path | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +43,8 @@ class QuickFacts:
 def look(asked: Asked, env: Mapping[str, str]) -> list[Check]:
     """What is wrong with this node; to be called when MPI is up."""
     facts, wish = read_facts(asked, env)
-    places = [check_place(read_place(_existing(asked.dest)))] if asked.dest else []
-    return _troubles([*judge(facts, asked, wish, env), *places])
+    checks = [*judge(facts, asked, wish, env), *_place(asked.dest)]
+    return [check for check in checks if check.status is not Status.OK]
 
 
 def read_facts(
@@ -76,11 +55,11 @@ def read_facts(
     wish = fabric_wish(
         devices, env, required=asked.require_rdma, allowed=asked.allow_tcp, named=asked.rail_devices
     )
+    maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
     verbs, ucx = _UNASKED
     if _matters(asked, wish, devices):
-        stack = find_stack(env)
+        stack = find_stack(env, loaded=mapped_libucp(maps))
         verbs, ucx = ask_verbs(stack), ask_ucx(stack)
-    maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
     facts = QuickFacts(
         read_processor(),
         read_shared_memory(),
@@ -104,11 +83,21 @@ def judge(facts: QuickFacts, asked: Asked, wish: Wish, env: Mapping[str, str]) -
         env: the environment.
     """
     yield check_page_size(facts.processor)
-    yield check_shared_memory(facts.shared_memory, asked.rails, None)
+    yield _warned(check_shared_memory(facts.shared_memory, asked.rails, None))
     if _matters(asked, wish, facts.devices):
         for check in _fabric(facts, asked, wish, env):
-            is_reasoned = check.status is Status.FAIL and wish.is_required
-            yield replace(check, found=f"{check.found} (RDMA: {wish.because})") if is_reasoned else check
+            yield _reasoned(check, wish) if wish.is_required else _warned(check)
+
+
+def _warned(check: Check) -> Check:
+    """MPI is up, so that nothing is a failure but what was asked for and is not there."""
+    return replace(check, status=Status.WARN) if check.status is Status.FAIL else check
+
+
+def _reasoned(check: Check, wish: Wish) -> Check:
+    if check.status is not Status.FAIL:
+        return check
+    return replace(check, found=f"{check.found} (RDMA: {wish.because})")
 
 
 def _fabric(facts: QuickFacts, asked: Asked, wish: Wish, env: Mapping[str, str]) -> Iterator[Check]:
@@ -128,8 +117,12 @@ def _matters(asked: Asked, wish: Wish, devices: Devices) -> bool:
     return wish.is_required or (asked.has_peers and not wish.is_allowed and bool(devices.usable()))
 
 
-def _troubles(checks: list[Check]) -> list[Check]:
-    return [check for check in checks if check.status is not Status.OK]
+def _place(dest: Path | None) -> Iterator[Check]:
+    if dest is None:
+        return
+    # What keeps us from looking will keep the run from writing, and it says that better.
+    with contextlib.suppress(OSError):
+        yield check_place(read_place(_existing(dest)))
 
 
 def _existing(folder: Path) -> Path:

@@ -18,6 +18,7 @@ from azcp_runtime.azure.refusals import clock_of
 from azcp_runtime.azure.wire import tls_context
 from azcp_runtime.contract import AzcpError
 from azcp_runtime.doctor.check import Check, fail, few, ok, warn
+from azcp_runtime.preflight.within import NoAnswerError, within
 from azcp_runtime.source.location import BlobLocation
 from azcp_runtime.source.names import shown
 
@@ -25,6 +26,9 @@ _ADDRESS: Final = "account address"
 _CONNECTION: Final = "account connection"
 _CLOCK: Final = "clock"
 _PATIENCE_S: Final = 10.0
+_STEPS: Final = 4
+"""Of a connection: to a first and a second address, TLS, and the answer."""
+
 _NOTICED_S: Final = 60.0
 _REFUSED_S: Final = 900.0
 """What the service takes off a signed request's date, and what a SAS made now may be early: 15 minutes."""
@@ -70,7 +74,10 @@ def check_reach(location: BlobLocation, patience_s: float = _PATIENCE_S) -> Iter
         return
     host, port = endpoint.next_hop
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = within(patience_s, lambda: _addresses(host, port))
+    except NoAnswerError as error:
+        yield fail(_ADDRESS, f"{_shown(host)}: {error}", "check the node's DNS servers in /etc/resolv.conf")
+        return
     except (socket.gaierror, UnicodeError) as error:
         reason = error.strerror if isinstance(error, socket.gaierror) else "no name of a host"
         yield fail(
@@ -79,7 +86,7 @@ def check_reach(location: BlobLocation, patience_s: float = _PATIENCE_S) -> Iter
             "check the account's name, the node's DNS, and for a private endpoint its private DNS zone",
         )
         return
-    yield ok(_ADDRESS, address_text(endpoint, [str(each[4][0]) for each in found]))
+    yield ok(_ADDRESS, address_text(endpoint, found))
     yield from _asked(endpoint, patience_s)
 
 
@@ -96,11 +103,17 @@ def endpoint_of(location: BlobLocation) -> Endpoint:
 
 
 def address_text(endpoint: Endpoint, addresses: list[str]) -> str:
-    """Which way the name leads: a private endpoint, or the account's public address."""
-    kinds = {ipaddress.ip_address(each.partition("%")[0]).is_private for each in addresses}
-    kind = "private and public" if len(kinds) > 1 else ("private" if True in kinds else "public")
-    text = f"{kind}: {few(sorted(set(addresses)), 4)}"
+    """Which way the name leads: a private endpoint, the account's public address, or this machine itself."""
+    kinds = sorted({_kind(each) for each in addresses})
+    text = f"{' and '.join(kinds)}: {few(sorted(set(addresses)), 4)}"
     return f"proxy {_shown(endpoint.next_hop[0])}, {text}" if endpoint.proxy else text
+
+
+def _kind(address: str) -> str:
+    found = ipaddress.ip_address(address.partition("%")[0])
+    if found.is_loopback:
+        return "loopback"
+    return "private" if found.is_private else "public"
 
 
 def clock_check(theirs: float | None, ours: float) -> Check:
@@ -153,13 +166,21 @@ def _tls_trouble(error: ssl.SSLError) -> tuple[str, str]:
 def _asked(endpoint: Endpoint, patience_s: float) -> Iterator[Check]:
     began = time.time()
     try:
-        date = _answer(endpoint, patience_s)
+        # Each step has its own time, but a server may send its answer byte by byte.
+        date = within(_STEPS * patience_s, lambda: _answer(endpoint, patience_s))
+    except NoAnswerError:
+        yield fail(_CONNECTION, *trouble(TimeoutError(), endpoint))
+        return
     except (OSError, http.client.HTTPException) as error:
         yield fail(_CONNECTION, *trouble(error, endpoint))
         return
     way = "TLS" if endpoint.is_tls else "plain HTTP"
     yield ok(_CONNECTION, f"{way}{' through the proxy' if endpoint.proxy else ''}")
     yield clock_check(date, (began + time.time()) / 2)
+
+
+def _addresses(host: str, port: int) -> list[str]:
+    return [str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
 def _answer(endpoint: Endpoint, patience_s: float) -> float | None:
