@@ -84,8 +84,8 @@ class Listing:
             self.md5,
             json.dumps(list(self.archived)).encode(),
         )
-        head = b"".join(_HEAD.pack(value) for value in (len(self), *map(len, columns)))
-        return head + b"".join(columns)
+        head = (_HEAD.pack(value) for value in (len(self), *map(len, columns)))
+        return b"".join((*head, *columns))
 
 
 def decode_listing(data: bytes) -> Listing:
@@ -151,12 +151,15 @@ def _is_sorted(names: Sequence[bytes]) -> bool:
 def select(listing: Listing, keep: Sequence[int]) -> Listing:
     """The listing of some of its files, by index, in the same order."""
     archived = set(listing.archived)
+    md5 = bytearray()
+    for i in keep:
+        md5 += listing.md5[i * MD5_BYTES : (i + 1) * MD5_BYTES]
     return Listing(
         [listing.names[i] for i in keep],
         array("Q", (listing.sizes[i] for i in keep)),
         [listing.etags[i] for i in keep],
         array("q", (listing.modified[i] for i in keep)),
-        b"".join(listing.md5[i * MD5_BYTES : (i + 1) * MD5_BYTES] for i in keep),
+        bytes(md5),
         [new for new, old in enumerate(keep) if old in archived],
     )
 

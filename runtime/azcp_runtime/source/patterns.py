@@ -10,6 +10,7 @@ ends in a slash stands for all below that folder. A byte that is no UTF-8 is a c
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -82,11 +83,10 @@ def chosen(listing: Listing, include: Sequence[bytes], exclude: Sequence[bytes])
     if not include and not exclude:
         return listing
     wanted, unwanted = _any_of(include or (b"**",)), _any_of(exclude)
-    keep = [
-        file
-        for file, name in enumerate(map(_text, listing.names))
-        if wanted.fullmatch(name) and not (exclude and unwanted.fullmatch(name))
-    ]
+    keep = array("Q")
+    for file, name in enumerate(map(_text, listing.names)):
+        if wanted.fullmatch(name) and not (exclude and unwanted.fullmatch(name)):
+            keep.append(file)
     if len(listing) and not keep:
         said = _said("--include", include) + _said("--exclude", exclude)
         raise ListError(
@@ -94,7 +94,7 @@ def chosen(listing: Listing, include: Sequence[bytes], exclude: Sequence[bytes])
             cause="patterns are matched against names below SOURCE",
             remedy="* stops at a slash, ** does not; quote patterns, or the shell replaces them",
         )
-    return select(listing, keep)
+    return select(listing, keep) if len(keep) < len(listing) else listing
 
 
 def _between_double_stars(folders: Sequence[str]) -> list[str]:
