@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import http.client
 import socket
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 from azcp_runtime.doctor.check import Check, Status
@@ -81,6 +82,33 @@ def test_a_name_that_nobody_knows_is_told_from_a_port_that_nobody_serves() -> No
         pass
     failed = worst(looked(f"http://127.0.0.1:{port}/devstore/data"))
     assert failed.found == f"127.0.0.1:{port} refuses the connection"
+
+
+def test_a_resolver_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    over = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_options: over.wait() and [])
+    failed = worst(looked("http://account.invalid/devstore/data", SHORT_S))
+    over.set()
+    assert failed.found == "account.invalid: no answer within 0.2 s"
+    assert "resolv.conf" in failed.remedy
+
+
+def test_a_server_that_sends_its_answer_in_drops_is_not_waited_for() -> None:
+    over = threading.Event()
+
+    def drip(server: socket.socket) -> None:
+        with server.accept()[0] as client, suppress(OSError):
+            client.sendall(b"HTTP/1.1 200 OK\r\n")
+            while not over.wait(SHORT_S / 4):
+                client.sendall(b"x: y\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=drip, args=(server,))
+        thread.start()
+        failed = worst(looked(f"http://127.0.0.1:{server.getsockname()[1]}/devstore/data", SHORT_S))
+        over.set()
+        thread.join()
+    assert failed.found.endswith("does not answer in time")
 
 
 def test_a_server_that_says_nothing_is_not_waited_for_any_longer() -> None:
