@@ -130,7 +130,10 @@ def test_all_failures_are_in_one_error_with_their_remedies() -> None:
         NodeReport(1, "n\x1b", (fail("x", "y", "z"),)),
     ]
     error = failures_as_error(sorted_out(both, 2)[1])
-    assert str(error) == r"on n0: memlock: 64 KiB; raise it | on n\x1b: x: y; z"
+    assert (
+        str(error)
+        == r"on n0: memlock: 64 KiB; raise it | on n\x1b: x: y; z; --allow-tcp is content without RDMA"
+    )
     assert error.exit_code is ExitCode.PREFLIGHT
 
 

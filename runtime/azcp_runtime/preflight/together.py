@@ -102,10 +102,10 @@ def sorted_out(reports: Sequence[NodeReport], nodes: int) -> tuple[list[str], li
 
 
 def failures_as_error(failures: Sequence[tuple[str, str]]) -> PreflightError:
-    """One error for all that fails; the first remedy follows its failure, the others theirs."""
+    """One error for all that fails, each with its remedy; what fails is RDMA that was asked for."""
     *others, (what, remedy) = failures
     before = "".join(f"{other}; {its_remedy} | " for other, its_remedy in others)
-    return PreflightError(f"{before}{what}", remedy=remedy)
+    return PreflightError(f"{before}{what}", remedy=f"{remedy}; --allow-tcp is content without RDMA")
 
 
 def _alike(reports: Sequence[NodeReport]) -> list[_Same]:
