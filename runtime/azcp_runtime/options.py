@@ -23,9 +23,13 @@ from azcp_runtime.rails.wish import (
     parse_rail_cpus,
     parse_rails,
 )
+from azcp_runtime.source.patterns import MOST_PATTERNS, parse_pattern
 
 DEFAULT_MEMORY_BYTES: Final = 4 << 30
 LARGEST_CHUNK_BYTES: Final = 8 << 30
+AUTH_KINDS: Final = ("auto", "sas", "key", "identity", "workload", "managed", "cli", "anonymous")
+"""What --auth takes."""
+
 _Value = TypeVar("_Value")
 _MOST_CONNECTIONS: Final = 300
 """azcopy's own bound; more connections than that to one account only queue."""
@@ -71,11 +75,29 @@ class Options:
     rail_devices: tuple[str, ...] | None
     rail_cpus: tuple[tuple[int, ...], ...] | None
     rail_gid_index: GidIndex | None
+    require_rdma: bool
+    allow_tcp: bool
+    include: tuple[bytes, ...]
+    exclude: tuple[bytes, ...]
 
     @property
     def rail_wish(self) -> RailWish:
         """What is said of rails beside their number."""
         return RailWish(self.rail_devices, self.rail_cpus, self.rail_gid_index)
+
+
+class _Patterns(argparse.Action):
+    """Collects the values of a repeatable option in a tuple."""
+
+    def __call__(
+        self,
+        _parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        value: object,
+        _option: str | None = None,
+    ) -> None:
+        """Add one."""
+        setattr(namespace, self.dest, (*getattr(namespace, self.dest), value))
 
 
 class _Parser(argparse.ArgumentParser):
@@ -122,6 +144,16 @@ def _contradictions(options: Options) -> Sequence[str]:
             options.rails is None and options.rail_wish != RailWish() and not options.no_broadcast,
             "--rail-devices, --rail-cpus and --rail-gid-index need --rails",
         ),
+        (
+            options.require_rdma and options.allow_tcp,
+            "--require-rdma and --allow-tcp exclude each other",
+        ),
+        (
+            options.require_rdma and options.no_broadcast,
+            "--require-rdma is for a broadcast, --no-broadcast has none",
+        ),
+        (len(options.include) > MOST_PATTERNS, f"--include is given more than {MOST_PATTERNS} times"),
+        (len(options.exclude) > MOST_PATTERNS, f"--exclude is given more than {MOST_PATTERNS} times"),
         *((True, f"--rails: {text}") for text in _rail_problems(options)),
     )
     return [text for broken, text in rules if broken]
@@ -161,6 +193,16 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
     add("--filelist", type=Path, metavar="FILE", help="what an earlier run saved, for --compare filelist")
     add("--save-filelist", type=Path, metavar="FILE", help="write the list of this run to FILE")
     add("--skip-archived", action="store_true", help="leave out blobs in the archive tier")
+    for name, what in (("--include", "take only"), ("--exclude", "leave out")):
+        add(
+            name,
+            type=_checked(parse_pattern),
+            action=_Patterns,
+            default=(),
+            metavar="GLOB",
+            help=f"{what} names below SOURCE that match, repeatable; * and ? stop at a slash, ** does not; "
+            "without a slash it is the last part of a name",
+        )
     add("--verify", action="store_true", help="digest every file on every node afterwards and compare")
 
 
@@ -169,7 +211,7 @@ def _add_account(parser: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add(
         "--auth",
-        choices=("auto", "sas", "key", "identity", "workload", "managed", "cli", "anonymous"),
+        choices=AUTH_KINDS,
         default="auto",
         help="which credential; auto takes a SAS, else a key, else an identity (https), else none; "
         "identity is the one that is configured: workload, managed or cli (az login)",
@@ -249,6 +291,8 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="fail after S seconds without a byte",
     )
+    add("--require-rdma", action="store_true", help="fail, exit 8, where the fabric would be TCP")
+    add("--allow-tcp", action="store_true", help="TCP is as good as RDMA: no warning, no failure")
     add("--dry-run", action="store_true", help="print the plan; read and write nothing")
     add("--report", type=Path, metavar="FILE", help="write a JSON report to FILE on rank 0's node")
     add("--no-progress", action="store_true", help="no progress on standard error")

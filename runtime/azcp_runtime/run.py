@@ -21,6 +21,8 @@ from azcp_runtime.options import Options
 from azcp_runtime.plan.budget import Budget
 from azcp_runtime.plan.chunks import Plan
 from azcp_runtime.plan.presence import Diff
+from azcp_runtime.preflight.asked import asked_of
+from azcp_runtime.preflight.together import preflight
 from azcp_runtime.progress import choose_display
 from azcp_runtime.rails.choose import Binding
 from azcp_runtime.rails.table import share_rails
@@ -82,6 +84,7 @@ class Run:
         check_same_options(self._ranks, self._options)
         self._share_rails()
         self._check_early()
+        self._preflight()
         with self._record:
             self._stages_in_order()
 
@@ -132,6 +135,11 @@ class Run:
                 raise UsageError(f"{option} {path} cannot be written", remedy="choose a folder that exists")
             if path and path.is_dir():
                 raise UsageError(f"{option} {path} is a folder", remedy="name a file")
+
+    def _preflight(self) -> None:
+        options, env = self._options, self._env
+        if options.stage != "pmix":
+            preflight(self._ranks, asked_of(options, self._ranks.seat, env), env, self._warn)
 
     def _list(self, location: Location) -> tuple[Listing, Access]:
         began = time.monotonic()
@@ -315,6 +323,9 @@ class Run:
     def _introduce(self, line: str) -> None:
         if self._is_root:
             print(f"[identity] {line}", file=sys.stderr, flush=True)
+
+    def _warn(self, line: str) -> None:
+        print(f"[preflight] {line}", file=sys.stderr, flush=True)
 
     def _note(self, line: str) -> None:
         if self._is_root:

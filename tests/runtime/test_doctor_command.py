@@ -13,11 +13,14 @@ import pytest
 from azcp_runtime.contract import ENV_SIMULATE_NODES, ExitCode, UsageError
 from azcp_runtime.doctor.bandwidth import plan_trial, rounds_for
 from azcp_runtime.doctor.check import Status
+from azcp_runtime.doctor.command import SCHEMA
 from azcp_runtime.doctor.options import parse_options
 from azcp_runtime.doctor.world_size import check_world
 from azcp_runtime.mpi.ranks import Seat
 
+from tests.lab.fault_account import FaultAccount
 from tests.lab.mpi import FOREIGN, MPIRUN
+from tests.lab.stored_blobs import StoredBlob
 
 DEADLINE_S = 120.0
 DOCTOR = (sys.executable, "-m", "azcp_runtime.doctor")
@@ -44,7 +47,9 @@ def doctor(
 
 def nodes_of(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
     """The nodes of --json, each with its checks by name."""
-    reports: list[dict[str, Any]] = json.loads(done.stdout)
+    answer = json.loads(done.stdout)
+    assert answer["schema"] == SCHEMA
+    reports: list[dict[str, Any]] = answer["nodes"]
     return [each | {"checks": {check["name"]: check for check in each["checks"]}} for each in reports]
 
 
@@ -172,3 +177,47 @@ def test_a_slow_fabric_is_tried_once_and_a_fast_one_longer() -> None:
     assert rounds_for(5_000_000_000) == 1
     assert rounds_for(100_000_000) == 10
     assert rounds_for(0) == 32
+
+
+def test_source_and_destination_are_looked_at_as_a_run_would(tmp_path: Path) -> None:
+    with FaultAccount({"a": StoredBlob(b"a")}) as account:
+        done = doctor(account.url(), str(tmp_path), "--json", "--allow-tcp", env={"NO_PROXY": "*"})
+    checks = nodes_of(done)[0]["checks"]
+    assert done.returncode == ExitCode.DONE, done.stdout
+    assert checks["identity"]["found"] == "anonymous"
+    assert {"account connection", "clock", "write speed"} <= set(checks)
+    assert checks["transport"] | {"found": ""} == {
+        "name": "transport",
+        "status": "ok",
+        "found": "",
+        "remedy": "",
+    }
+
+
+def test_a_sas_that_has_ended_is_a_finding_and_stays_hidden() -> None:
+    sas = "sv=2022-11-02&sr=c&sp=rl&se=2020-01-01T00:00:00Z&sig=c2VjcmV0LXNpZ25hdHVyZQ%3D%3D"
+    with FaultAccount({}) as account:
+        done = doctor(account.url(), ranks=2, env={"AZCP_SAS": sas, "NO_PROXY": "*", ENV_SIMULATE_NODES: "2"})
+    assert done.returncode == ExitCode.PREFLIGHT
+    assert "fail  identity" in done.stdout
+    assert "c2VjcmV0" not in done.stdout + done.stderr
+
+
+def test_an_identity_without_a_token_is_a_finding_and_nothing_else_is_written() -> None:
+    env = {"NO_PROXY": "*", "AZURE_POD_IDENTITY_AUTHORITY_HOST": "http://127.0.0.1:9"}
+    done = doctor("https://127.0.0.1:9/devstore/data", "--auth", "managed", env=env)
+    assert done.returncode == ExitCode.PREFLIGHT
+    assert "fail  identity" in done.stdout
+    assert done.stderr == ""
+
+
+def test_a_folder_that_is_not_mounted_is_a_finding(tmp_path: Path) -> None:
+    done = doctor(str(tmp_path / "missing"))
+    assert done.returncode == ExitCode.PREFLIGHT
+    assert "no such folder on this node" in done.stdout
+
+
+@pytest.mark.parametrize("words", [["/s", "/d", "--dest", "/e"], ["--require-rdma", "--allow-tcp"]])
+def test_words_that_contradict_each_other_are_refused(words: list[str]) -> None:
+    with pytest.raises(UsageError):
+        parse_options(words)

@@ -19,7 +19,7 @@ from azcp_runtime.doctor.libraries import (
     parse_transports,
 )
 from azcp_runtime.doctor.providers import check_providers
-from azcp_runtime.doctor.transport import check_transport, mapped_libmpi, pml_name
+from azcp_runtime.doctor.transport import check_transport, mapped_libmpi, mapped_libucp, pml_name
 from azcp_runtime.rails.devices import Device, Devices, Port
 
 CONTEXT = """#
@@ -77,6 +77,16 @@ def test_the_ucx_beside_the_library_that_a_run_loads_comes_first(tmp_path: Path)
     env = {"MPI4PY_LIBMPI": str(tmp_path / "b/lib/libmpi.so.40")}
     assert find_stack(env, prefixes).ucp == tmp_path / "b/lib/libucp.so.0"
     assert find_stack({}, [tmp_path]).ucp is None
+
+
+def test_a_ucx_that_the_process_has_loaded_already_is_the_one_that_is_asked(tmp_path: Path) -> None:
+    modules = tmp_path / "ucx"
+    modules.mkdir()
+    (modules / "libuct_ib.so.0").touch()
+    maps = f"7f00-7f01 r-xp 00000000 08:01 7    {tmp_path}/libucp.so.0\n"
+    found = find_stack({}, loaded=mapped_libucp(maps))
+    assert (found.ucp, found.modules) == (tmp_path / "libucp.so.0", (modules / "libuct_ib.so.0",))
+    assert mapped_libucp("7f00-7f01 r-xp 00000000 08:01 7    /lib/libc.so.6\n") is None
 
 
 def test_a_prefix_without_ucx_is_said_so() -> None:

@@ -75,6 +75,12 @@ def test_privileges_are_read_from_the_process_file_system(tmp_path: Path) -> Non
     assert facts.is_in_user_namespace
 
 
+def test_a_kernel_without_user_namespaces_has_the_initial_one(tmp_path: Path) -> None:
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self" / "status").write_text("Uid:\t0\t0\t0\t0\nCapEff:\t0\nCapBnd:\t0\n")
+    assert not read_privileges(tmp_path).is_in_user_namespace
+
+
 def test_this_process_has_privileges_that_can_be_read() -> None:
     assert read_privileges().bounding >= read_privileges().effective
 

@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 DISTRIBUTE_OPTIONS: Final[Mapping[str, bool]] = MappingProxyType(
     {
+        "--allow-tcp": False,
         "--auth": True,
         "--bcast-chunk": True,
         "--bcast-pipeline": True,
@@ -18,10 +19,12 @@ DISTRIBUTE_OPTIONS: Final[Mapping[str, bool]] = MappingProxyType(
         "--concurrency": True,
         "--download-ranks": True,
         "--dry-run": False,
+        "--exclude": True,
         "--expect-ranks": True,
         "--file-shards": True,
         "--filelist": True,
         "--help": False,
+        "--include": True,
         "--max-bandwidth": True,
         "--max-retries": True,
         "--memory": True,
@@ -34,6 +37,7 @@ DISTRIBUTE_OPTIONS: Final[Mapping[str, bool]] = MappingProxyType(
         "--rail-gid-index": True,
         "--rails": True,
         "--report": True,
+        "--require-rdma": False,
         "--retry-time": True,
         "--sas-file": True,
         "--save-filelist": True,

@@ -54,7 +54,15 @@ def rounds_for(first_ns: int) -> int:
     return max(1, min(_MOST_ROUNDS, int(_LONGEST_S * 1e9 / max(1, first_ns))))
 
 
-def measure(ranks: Ranks) -> Check | None:
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a trial has shown, and how much of it this rank received."""
+
+    check: Check
+    received_bytes: int
+
+
+def measure(ranks: Ranks) -> Measured | None:
     """What each root sends while every other node receives, as this node sees it; None on one node alone.
 
     To be called on every rank.
@@ -76,7 +84,9 @@ def measure(ranks: Ranks) -> Check | None:
     ranks.barrier()
     took = sum(_round(fabric, slots, own) for _ in range(rounds))
     sent = rounds * _DEPTH * (seat.nodes - 1) * trial.message_bytes * seat.rails
-    return ok(NAME, "each node sends", Amount(round(sent * 1e9 / max(1, took)), "bytes/s"))
+    check = ok(NAME, "each node sends", Amount(round(sent * 1e9 / max(1, took)), "bytes/s"))
+    others = len(trial.roots) - len(own)
+    return Measured(check, (2 + rounds) * _DEPTH * others * trial.message_bytes)
 
 
 def _round(fabric: Fabric, slots: list[Slot], own: set[int]) -> int:

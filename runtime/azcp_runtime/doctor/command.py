@@ -24,6 +24,10 @@ from azcp_runtime.doctor.table import printable, table
 from azcp_runtime.mpi.launch import is_first, launched_by_mpi
 from azcp_runtime.mpi.ranks import PeerFailedError, Ranks
 from azcp_runtime.scrub import scrub
+from azcp_runtime.source.location import parse_source
+
+SCHEMA: Final = 1
+"""Version of what --json prints."""
 
 _WIDTH: Final = 120
 """Of a log, where no terminal says its own."""
@@ -39,6 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.signal(number, _interrupted)
     try:
         options = parse_options(sys.argv[1:] if argv is None else argv)
+        if options.source is not None:
+            parse_source(options.source)  # before MPI: a wrong command line is no finding
         facts = read_node(env)
         if not launched_by_mpi(env):
             return _examine(facts, options, env, lambda: None)
@@ -75,10 +81,11 @@ def _show(options: DoctorOptions, reports: list[NodeReport], *, speaks: bool = T
     """Print the reports; the exit code that they mean."""
     if reports and speaks:
         if options.json:
-            print(json.dumps([as_json(report) for report in reports], indent=2))
+            answer = {"schema": SCHEMA, "nodes": [as_json(report) for report in reports]}
+            print(scrub(json.dumps(answer, indent=2), os.environ))
         else:
             for line in table(group(reports), shutil.get_terminal_size((_WIDTH, 0)).columns):
-                print(printable(line, sys.stdout.encoding))
+                print(scrub(printable(line, sys.stdout.encoding), os.environ))
         sys.stdout.flush()
     return ExitCode.PREFLIGHT if worst(reports) is Status.FAIL else ExitCode.DONE
 

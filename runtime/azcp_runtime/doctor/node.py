@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from azcp_runtime.doctor.check import Check
+from azcp_runtime.doctor.check import Check, Status
 from azcp_runtime.doctor.fabric_ports import check_devices, check_gids, check_named_devices
 from azcp_runtime.doctor.libraries import UcxAnswer, VerbsAnswer, ask_ucx, ask_verbs, find_stack
 from azcp_runtime.doctor.options import DoctorOptions
@@ -23,6 +23,7 @@ from azcp_runtime.doctor.providers import check_providers
 from azcp_runtime.doctor.shared_memory import SharedMemory, check_shared_memory, read_shared_memory
 from azcp_runtime.doctor.transport import check_transport
 from azcp_runtime.options import DEFAULT_MEMORY_BYTES
+from azcp_runtime.preflight.wish import fabric_wish
 from azcp_runtime.rails.devices import Devices, read_devices
 
 _INTERFACES: Final = "/sys/class/net"
@@ -57,7 +58,7 @@ def read_node(env: Mapping[str, str]) -> NodeFacts:
         read_shared_memory(),
         read_privileges(),
         read_devices(),
-        _interfaces(),
+        read_interfaces(),
         ask_verbs(stack),
         ask_ucx(stack),
     )
@@ -75,11 +76,20 @@ def check_node(
         env: the environment.
         pml: what Open MPI has chosen; empty where it is not up.
     """
-    required = options.require_rdma
     yield check_processor(facts.processor, rails)
     yield check_memory(facts.processor, rails)
     yield check_page_size(facts.processor)
     yield check_shared_memory(facts.shared_memory, rails, options.shm)
+    for check in _fabric(facts, options, rails, env, pml):
+        is_fine = options.allow_tcp and check.status is Status.WARN
+        yield replace(check, status=Status.OK, remedy="") if is_fine else check
+
+
+def _fabric(
+    facts: NodeFacts, options: DoctorOptions, rails: int, env: Mapping[str, str], pml: str
+) -> Iterator[Check]:
+    wish = fabric_wish(facts.devices, env, required=options.require_rdma, allowed=options.allow_tcp)
+    required = wish.is_required
     # What azcp-distribute takes for its buffers where --memory does not say it.
     buffers = min(DEFAULT_MEMORY_BYTES, facts.processor.memory_bytes // 8 // rails)
     has_rdma = bool(facts.devices.usable())
@@ -91,7 +101,8 @@ def check_node(
     yield check_transport(pml, facts.ucx, is_required=required)
 
 
-def _interfaces() -> tuple[str, ...]:
+def read_interfaces() -> tuple[str, ...]:
+    """The names of this node's network interfaces."""
     try:
         return tuple(os.listdir(_INTERFACES))
     except OSError:  # sysfs may be hidden from a container

@@ -11,17 +11,22 @@ from typing import NoReturn
 from azcp_runtime import __version__
 from azcp_runtime.contract import UsageError
 from azcp_runtime.contract.units import parse_size
+from azcp_runtime.options import AUTH_KINDS
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorOptions:
     """What is to be looked at, and what it must come up to. Sizes in bytes; None where nothing was asked."""
 
+    source: str | None
     dest: Path | None
     need: int | None
     shm: int | None
     expect_ranks: int | None
     require_rdma: bool
+    allow_tcp: bool
+    auth: str
+    sas_file: Path | None
     json: bool
 
 
@@ -38,9 +43,17 @@ def parse_options(argv: Sequence[str]) -> DoctorOptions:
     Raises:
         UsageError: anything is wrong.
     """
-    options = DoctorOptions(**vars(_parser().parse_args(argv)))
-    if options.need and not options.dest:
-        raise UsageError("--need asks for space in --dest DIR, which is missing")
+    words = vars(_parser().parse_args(argv))
+    folder = words.pop("folder")
+    options = DoctorOptions(**words | {"dest": words["dest"] or folder})
+    rules = (
+        (bool(folder and words["dest"]), "DEST and --dest are the same, and both are given"),
+        (bool(options.need and not options.dest), "--need asks for space in --dest DIR, which is missing"),
+        (options.require_rdma and options.allow_tcp, "--require-rdma and --allow-tcp exclude each other"),
+    )
+    problems = [text for broken, text in rules if broken]
+    if problems:
+        raise UsageError("; ".join(problems), remedy="see azcp-doctor --help")
     return options
 
 
@@ -53,10 +66,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--version", action="version", version=f"azcp-doctor {__version__}")
-    add("--json", action="store_true", help="a list of nodes with their checks, as JSON")
+    add("source", nargs="?", metavar="SOURCE", help="what a run would read: is it reached, and as whom")
+    add("folder", nargs="?", type=_folder, metavar="DEST", help="the same as --dest")
+    add("--json", action="store_true", help="schema, and a list of nodes with their checks, as JSON")
     add("--dest", type=_folder, metavar="DIR", help="where a run would write; up to 256 MiB are tried there")
     add("--need", type=_size, metavar="SIZE", help="fail unless so much is free in --dest")
     add("--require-rdma", action="store_true", help="fail where the fabric would be TCP")
+    add("--allow-tcp", action="store_true", help="TCP is as good as RDMA")
+    add("--auth", choices=AUTH_KINDS, default="auto", help="as of azcp-distribute")
+    add("--sas-file", type=Path, metavar="FILE", help="as of azcp-distribute")
     add("--expect-ranks", type=_count, metavar="N", help="fail unless the world has N ranks")
     add("--shm", type=_size, metavar="SIZE", help="fail unless /dev/shm has this size")
     return parser

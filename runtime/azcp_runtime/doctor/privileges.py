@@ -56,7 +56,10 @@ def read_privileges(proc: Path = Path("/proc")) -> Privileges:
     ]
     lines = (proc / "self" / "status").read_text(encoding="utf-8", errors="replace").splitlines()
     status = dict(line.split(":", 1) for line in lines if ":" in line)
-    ids = (proc / "self" / "uid_map").read_text(encoding="ascii").split()
+    try:
+        ids = (proc / "self" / "uid_map").read_text(encoding="ascii").split()
+    except FileNotFoundError:  # a kernel without user namespaces
+        ids = _INITIAL_IDS
     return Privileges(
         uid=int(status["Uid"].split()[1]),
         limit_bytes=limits[0],

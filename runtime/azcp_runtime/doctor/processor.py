@@ -44,7 +44,7 @@ def read_processor(membership: str | None = None, root: Path = _CGROUPS) -> Proc
         root: where the control groups are mounted.
     """
     if membership is None:
-        membership = Path("/proc/self/cgroup").read_text(encoding="utf-8")
+        membership = _text(Path("/proc/self/cgroup"))
     quota = min(_quotas(membership, root), default=None)
     return Processor(cpus(), quota, os.sysconf("SC_PAGE_SIZE"), available_memory())
 
@@ -79,7 +79,8 @@ def check_page_size(facts: Processor) -> Check:
 def _quotas(membership: str, root: Path) -> Iterator[float]:
     """The limit of each group that the process is in and of those above; a container may see only its own."""
     for line in membership.splitlines():
-        _, controllers, path = line.split(":", 2)
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
         mount = root if not controllers else root / "cpu"
         if controllers and "cpu" not in controllers.split(","):
             continue
@@ -102,6 +103,6 @@ def _quota(group: Path) -> float | None:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="ascii").strip()
+        return path.read_text(encoding="utf-8", errors="surrogateescape").strip()
     except OSError:  # this group has no such file
         return ""

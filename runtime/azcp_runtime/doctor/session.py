@@ -20,6 +20,10 @@ from azcp_runtime.doctor.world_size import broken_world, check_world, refused_wo
 from azcp_runtime.mpi.launch import launched_by_mpi
 from azcp_runtime.mpi.ranks import Ranks
 from azcp_runtime.mpi.solo import Solo
+from azcp_runtime.preflight.counters import check_carrier, received_bytes
+from azcp_runtime.preflight.source import check_source, shared_identity
+from azcp_runtime.preflight.wish import fabric_wish
+from azcp_runtime.source.location import parse_source
 
 _PATIENCE_S: Final = 120.0
 _OWN: Final = (("RANK", "0"), ("LOCAL_SIZE", "1"))
@@ -46,14 +50,22 @@ def reports_of_all(
     Raises:
         BroadcastError: the nodes do not reach each other.
     """
+    before = received_bytes(facts.devices)
     fabric = measure(ranks)
+    after = received_bytes(facts.devices)
+    location = parse_source(options.source) if options.source is not None else None
+    identity = shared_identity(ranks, location, options.auth, options.sas_file, env) if location else ()
     if ranks.seat.rail:  # what is true of the node needs to be looked at by one of its ranks
         return gather_reports(ranks, None)
     maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
     pml = chosen_pml(mapped_libmpi(maps))
     checks = [refused or check_world(ranks.seat, options.expect_ranks, env)]
     checks += check_node(facts, options, ranks.seat.rails, env, pml)
-    checks += [fabric] if fabric else []
+    if fabric:
+        wish = fabric_wish(facts.devices, env, required=options.require_rdma, allowed=options.allow_tcp)
+        carrier = check_carrier(fabric.received_bytes, before, after, is_required=wish.is_required)
+        checks += [fabric.check, *([carrier] if carrier and not wish.is_allowed else [])]
+    checks += [*identity, *check_source(location)] if location else []
     dest = _dest(options, ranks, env)
     made = missing_folders(dest) if dest else []
     try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from azcp_runtime.doctor.check import Check, few, ok, without_rdma
@@ -45,8 +47,12 @@ def pml_name(header: bytes) -> str:
 
 def mapped_libmpi(maps: str) -> str | None:
     """The libmpi of a process, by what /proc/self/maps says; None where there is none."""
-    paths = (line.split(maxsplit=5)[-1] for line in maps.splitlines() if "/libmpi.so." in line)
-    return next(paths, None)
+    return next(_mapped(maps, "/libmpi.so."), None)
+
+
+def mapped_libucp(maps: str) -> Path | None:
+    """The libucp of a process; None where its MPI library has not loaded one."""
+    return next(map(Path, _mapped(maps, "/libucp.so.")), None)
 
 
 def check_transport(pml: str, facts: UcxAnswer, *, is_required: bool) -> Check:
@@ -80,6 +86,10 @@ def check_transport(pml: str, facts: UcxAnswer, *, is_required: bool) -> Check:
         )
     verb = "is" if pml else "would be"
     return ok(_NAME, f"it {verb} UCX {facts.version}: {names} on {devices}")
+
+
+def _mapped(maps: str, part: str) -> Iterator[str]:
+    return (line.split(maxsplit=5)[-1] for line in maps.splitlines() if part in line)
 
 
 def _is_rdma(transport: str) -> bool:

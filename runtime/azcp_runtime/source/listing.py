@@ -84,8 +84,8 @@ class Listing:
             self.md5,
             json.dumps(list(self.archived)).encode(),
         )
-        head = b"".join(_HEAD.pack(value) for value in (len(self), *map(len, columns)))
-        return head + b"".join(columns)
+        head = (_HEAD.pack(value) for value in (len(self), *map(len, columns)))
+        return b"".join((*head, *columns))
 
 
 def decode_listing(data: bytes) -> Listing:
@@ -115,31 +115,51 @@ def make_listing(entries: Iterable[Entry]) -> Listing:
     Raises:
         ListError: an entry has a size that no file has.
     """
-    entries = list(entries)
+    found = _columns(entries)
+    names = found.names
+    order = range(len(names)) if _is_sorted(names) else sorted(range(len(names)), key=names.__getitem__)
+    parents = _empty_parents(found)
+    if parents or not isinstance(order, range):
+        return select(found, [index for index in order if names[index] not in parents])
+    return found
+
+
+def _columns(entries: Iterable[Entry]) -> Listing:
+    """The entries that are no markers, as they come: no object of one outlives its turn."""
+    names: list[bytes] = []
+    etags: list[bytes] = []
+    sizes, modified, md5, archived = array("Q"), array("q"), bytearray(), []
     for entry in entries:
         if not 0 <= entry.size <= LARGEST_FILE_BYTES:
             raise ListError(f"{shown(entry.name)} has an impossible size: {entry.size}")
-    kept = sorted((e for e in entries if not _is_marker(e)), key=lambda entry: entry.name)
-    kept = _without_empty_parents(kept)
-    return Listing(
-        [entry.name for entry in kept],
-        array("Q", (entry.size for entry in kept)),
-        [entry.etag.encode() for entry in kept],
-        array("q", (entry.modified for entry in kept)),
-        b"".join(entry.md5 or _NO_MD5 for entry in kept),
-        [index for index, entry in enumerate(kept) if entry.tier == _ARCHIVE],
-    )
+        if _is_marker(entry):
+            continue
+        if entry.tier == _ARCHIVE:
+            archived.append(len(names))
+        names.append(entry.name)
+        sizes.append(entry.size)
+        etags.append(entry.etag.encode())
+        modified.append(entry.modified)
+        md5 += entry.md5 or _NO_MD5
+    return Listing(names, sizes, etags, modified, bytes(md5), archived)
+
+
+def _is_sorted(names: Sequence[bytes]) -> bool:
+    return all(names[index] <= names[index + 1] for index in range(len(names) - 1))
 
 
 def select(listing: Listing, keep: Sequence[int]) -> Listing:
     """The listing of some of its files, by index, in the same order."""
     archived = set(listing.archived)
+    md5 = bytearray()
+    for i in keep:
+        md5 += listing.md5[i * MD5_BYTES : (i + 1) * MD5_BYTES]
     return Listing(
         [listing.names[i] for i in keep],
         array("Q", (listing.sizes[i] for i in keep)),
         [listing.etags[i] for i in keep],
         array("q", (listing.modified[i] for i in keep)),
-        b"".join(listing.md5[i * MD5_BYTES : (i + 1) * MD5_BYTES] for i in keep),
+        bytes(md5),
         [new for new, old in enumerate(keep) if old in archived],
     )
 
@@ -148,15 +168,16 @@ def _is_marker(entry: Entry) -> bool:
     return not entry.size and (entry.is_folder or not entry.name or entry.name.endswith(b"/"))
 
 
-def _without_empty_parents(entries: list[Entry]) -> list[Entry]:
-    empty = {entry.name for entry in entries if entry.size == 0}
+def _empty_parents(listing: Listing) -> set[bytes]:
+    """Names without bytes below which other names lie."""
+    empty = {name for name, size in zip(listing.names, listing.sizes, strict=True) if not size}
+    parents: set[bytes] = set()
     if not empty:
-        return entries
-    parents = set()
-    for entry in entries:
-        cut = entry.name.find(b"/")
+        return parents
+    for name in listing.names:
+        cut = name.find(b"/")
         while cut > 0:
-            if entry.name[:cut] in empty:
-                parents.add(entry.name[:cut])
-            cut = entry.name.find(b"/", cut + 1)
-    return [entry for entry in entries if entry.name not in parents]
+            if name[:cut] in empty:
+                parents.add(name[:cut])
+            cut = name.find(b"/", cut + 1)
+    return parents

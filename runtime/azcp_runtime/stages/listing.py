@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from azcp_runtime.source.directory import list_directory, pinned_files
 from azcp_runtime.source.listing import Entry, Listing, decode_listing, make_listing, select
 from azcp_runtime.source.location import BlobLocation, DirectoryLocation, Location, parse_source
 from azcp_runtime.source.names import refuse_unsafe, shown
+from azcp_runtime.source.patterns import chosen
 from azcp_runtime.source.shardlist import read_below
 
 if TYPE_CHECKING:
@@ -71,7 +73,8 @@ def list_stage(
         return decode_listing(ranks.share(None)), Access(**shared)
     access = _find_access(options, location, note)
     entries = _heard(ranks, _entries(options, location, access))
-    listing = _checked(make_listing(entries), skip_archived=options.skip_archived)
+    listing = chosen(make_listing(entries), options.include, options.exclude)
+    listing = _checked(listing, skip_archived=options.skip_archived)
     access = _renewed(access)
     ranks.share(json.dumps(asdict(access)).encode())
     ranks.share(listing.encoded())
@@ -158,6 +161,9 @@ def _checked(listing: Listing, *, skip_archived: bool) -> Listing:
         return listing
     if skip_archived:
         archived = set(listing.archived)
+        sizes = sum(listing.sizes[file] for file in archived)
+        counted = f"{len(archived)} archived blobs, {sizes} bytes, left out (--skip-archived)"
+        print(f"azcp-distribute: {counted}", file=sys.stderr, flush=True)
         return select(listing, [file for file in range(len(listing)) if file not in archived])
     names = ", ".join(shown(listing.names[file]) for file in listing.archived[:_SHOWN])
     more = f" and {len(listing.archived) - _SHOWN} more" if len(listing.archived) > _SHOWN else ""

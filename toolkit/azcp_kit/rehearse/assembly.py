@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from azcp_kit.rehearse.account import Emulator
 from azcp_kit.rehearse.environment import ContainerConfigError, Place, resolve_environment
+from azcp_kit.rehearse.fabric import words_without_rdma
 from azcp_kit.rehearse.pod import Container
 from azcp_kit.rehearse.store import Store
 
@@ -66,8 +67,8 @@ def assemble(container: Container, image: Image, place: Place, store: Store, emu
     return Launch(
         container=container,
         image=image.id,
-        entrypoint=emulator.words(command),
-        command=emulator.words(args),
+        entrypoint=emulator.words(words_without_rdma(command)),
+        command=emulator.words(words_without_rdma(args)),
         environment={**environment, "HOSTNAME": place.identity.host},
         user=container.security.user(image.user),
         mounts=tuple(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from azcp_kit.rehearse.documents import Document
+from azcp_kit.rehearse.fabric import REQUIRE_RDMA, WHY_WITHOUT, requires_rdma
 from azcp_kit.rehearse.fields import Fields
 from azcp_kit.rehearse.model import Service
 from azcp_kit.rehearse.pod import Container, Pod
@@ -103,6 +104,8 @@ def _of_container(container: Container) -> Iterator[Unshown]:
             yield Unshown("requests and limits are not enforced", resource)
         else:
             yield Unshown("there is none here", resource)
+    if requires_rdma(container.command) or requires_rdma(container.args):
+        yield Unshown(WHY_WITHOUT, REQUIRE_RDMA)
     for withheld in container.security.withheld:
         yield Unshown("not given to a container on this machine", withheld)
     if "IPC_LOCK" in container.security.added:

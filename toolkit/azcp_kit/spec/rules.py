@@ -210,6 +210,11 @@ def _secrets(job: JobSpec) -> Iterator[Problem]:
 
 def _options(job: JobSpec) -> Iterator[Problem]:
     """distribute.options must be options of azcp-distribute, and none that a key of job.toml stands for."""
+    fabric = [word for word in job.distribute.options if word in ("--require-rdma", "--allow-tcp")]
+    if len(set(fabric)) > 1:
+        yield Problem(
+            "distribute.options", "has both --require-rdma and --allow-tcp", "leave one of them out"
+        )
     words = iter(enumerate(job.distribute.options))
     for at, word in words:
         name, equals, _ = word.partition("=")

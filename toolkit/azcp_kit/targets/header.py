@@ -7,6 +7,7 @@ from typing import Final
 
 from azcp_kit.render import render
 from azcp_kit.spec.job import JobSpec, Security, StorageKind
+from azcp_kit.targets.argv import fabric_options
 from azcp_kit.targets.every_node import ssh_secret_name
 from azcp_kit.targets.table import TARGETS
 
@@ -33,6 +34,8 @@ def _needs(kind: str, job: JobSpec) -> Iterator[str]:
         yield "a service account that may create and patch workflowtaskresults, as Argo's executor must"
     yield from _account(job)
     yield from _nodes(job)
+    if fabric_options(job, is_wanted=bool(job.resources.rdma)) and not TARGETS[kind].is_alone:
+        yield "RDMA between the nodes: over TCP it ends with 8, unless distribute.options has --allow-tcp"
 
 
 def _account(job: JobSpec) -> Iterator[str]:

@@ -15,6 +15,7 @@ from azcp_kit.rehearse.account import Emulator
 from azcp_kit.rehearse.archive import tree_tar
 from azcp_kit.rehearse.cargo import Cargo, differences, make_cargo
 from azcp_kit.rehearse.conduct import Report
+from azcp_kit.rehearse.fabric import text_without_rdma
 from azcp_kit.rehearse.outcome import NodeData, Outcome
 from azcp_kit.rehearse.request import RehearseRequest, Until
 from azcp_kit.rehearse.slurm.account import (
@@ -57,7 +58,7 @@ def rehearse_on_containers(script: BatchScript, request: RehearseRequest, report
             job = make_job(script.name, nodes, until_distributed=request.until is Until.DISTRIBUTED)
             above = posixpath.dirname(script.destination)
             crew = Crew(place, image, job, script.destination if above == "/" else above)
-            text = edited(script, Edits(nodes, emulator, "", {}, ""))
+            text = text_without_rdma(edited(script, Edits(nodes, emulator, "", {}, "")))
             expect_no_real_account(text)
             crew.start(text, _files(script, emulator), _tree(script, cargo))
             return _conduct(script, request, crew, cargo, emulator, report)

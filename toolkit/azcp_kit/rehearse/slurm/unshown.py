@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from azcp_kit.rehearse.fabric import REQUIRE_RDMA, WHY_WITHOUT, text_without_rdma
 from azcp_kit.rehearse.slurm.script import BatchScript
 from azcp_kit.shown import shown
 
@@ -44,4 +45,6 @@ def _on_containers(script: BatchScript) -> Iterator[str]:
         yield f"--mpi={', --mpi='.join(script.mpi)}: srun has no such plugin here, and says so"
     if script.containers:
         yield f"{', '.join(script.containers)}: the image of --image is entered, without its entry point"
+    if text_without_rdma(script.text) != script.text:
+        yield f"{REQUIRE_RDMA}: {WHY_WITHOUT}"
     yield "the fabric: the nodes are containers on one bridge network, and their user is root"

@@ -72,6 +72,8 @@ def _needs(job: JobSpec, wish: Wish) -> Iterator[str]:
     else:
         files = "the image's file" if len(job_images(job)) == 1 else "the files of both images"
         yield f"{files}, which the script of `azcp-kit generate import` makes"
+    if "--require-rdma" in launch_words(job):
+        yield "RDMA between the nodes: over TCP it ends with 8, unless distribute.options has --allow-tcp"
     yield f"the nodes' own disks mounted at {job.storage.path}"
     if not (job.auth.kubelet_identity or job.slurm.sas_file or not job.source.startswith("http")):
         yield "a credential in the environment of sbatch, such as AZCP_SAS, or a container that is public"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from azcp_runtime.contract.image import BIN
 
 from azcp_kit.spec.job import Form, JobSpec
-from azcp_kit.targets.argv import consumer_argv, distribute_options, rail_options
+from azcp_kit.targets.argv import consumer_argv, distribute_options, fabric_options, rail_options
 from azcp_kit.targets.slurm.directives import resources
 
 
@@ -34,7 +34,9 @@ def srun_words(job: JobSpec, tasks_per_node: int) -> list[str]:
 def distribute_words(job: JobSpec) -> list[str]:
     """SOURCE, DEST and the options, for both ways to launch."""
     sas_file = ["--sas-file", job.slurm.sas_file] if job.slurm.sas_file else []
-    return [*distribute_options(job), *rail_options(job), *sas_file]
+    # Nobody asks Slurm for HCAs: a node has those of its VM size.
+    fabric = fabric_options(job, is_wanted=bool(job.resources.rdma or (job.sku and job.sku.hcas)))
+    return [*distribute_options(job), *rail_options(job), *fabric, *sas_file]
 
 
 def launch_words(job: JobSpec) -> list[str]:

@@ -1,0 +1,71 @@
+"""The source of a run, looked at without reading it: who would ask, and whether it is there to be asked."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from azcp_runtime.contract import AzcpError
+from azcp_runtime.doctor.check import Check, fail, ok
+from azcp_runtime.doctor.gather import NodeReport, decode, encode
+from azcp_runtime.mpi.ranks import Ranks
+from azcp_runtime.source.location import BlobLocation, DirectoryLocation, Location
+
+_IDENTITY: Final = "identity"
+
+# The SDK warns of each failed try on standard error; what matters is raised.
+logging.getLogger("azure").addHandler(logging.NullHandler())
+
+
+def check_source(location: Location) -> Iterator[Check]:
+    """Whether this node reaches the source."""
+    if isinstance(location, DirectoryLocation):
+        yield _folder(location.path)
+        return
+    from azcp_runtime.preflight.reach import check_reach
+
+    yield from check_reach(location)
+
+
+def shared_identity(
+    ranks: Ranks, location: Location, auth: str, sas_file: Path | None, env: Mapping[str, str]
+) -> tuple[Check, ...]:
+    """What rank 0 finds of the credential, on every rank: as in a run, it alone asks for a token.
+
+    Args:
+        ranks: the world.
+        location: the source.
+        auth: --auth.
+        sas_file: --sas-file.
+        env: the environment.
+    """
+    if not isinstance(location, BlobLocation):
+        return ()
+    if ranks.seat.rank:
+        return decode(ranks.share(None)).checks
+    check = _identity(location, auth, sas_file, env)
+    ranks.share(encode(NodeReport(0, "", (check,))))
+    return (check,)
+
+
+def _identity(location: BlobLocation, auth: str, sas_file: Path | None, env: Mapping[str, str]) -> Check:
+    from azcp_runtime.azure.credential import find_secret
+    from azcp_runtime.azure.introduction import introduce
+
+    lines: list[str] = []
+    try:
+        introduce(find_secret(location, auth, sas_file, env), location, env, lines.append, lists=True)
+    except AzcpError as error:
+        return fail(_IDENTITY, f"{error.what} ({error.cause})" if error.cause else error.what, error.remedy)
+    return ok(_IDENTITY, "; ".join(lines) or "anonymous")
+
+
+def _folder(path: Path) -> Check:
+    if not path.is_dir():
+        return fail("source", "no such folder on this node", "is the file system mounted?")
+    if not os.access(path, os.R_OK | os.X_OK):
+        return fail("source", "the folder cannot be read", "check its owner and mode")
+    return ok("source", "a folder that can be read")
