@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _NODES: Final = (2, 4)
-_FABRIC_BPS: Final = 400_000_000
-_EGRESS_BPS: Final = 1_600_000_000
+_FABRIC_BPS: Final = 100_000_000
+_EGRESS_BPS: Final = 400_000_000
 """So much that the account bounds no pass."""
 
 _DEFAULT: Final = ("--bcast-tune=off",)
@@ -32,7 +32,7 @@ _AIM: Final = 1.1
 
 def measure(*, quick: bool = False) -> Iterator[Table]:
     """Passes with each setting in turn over fresh destinations, each checked byte by byte."""
-    size_bytes, repeats = (128 * MIB, 1) if quick else (256 * MIB, 2)
+    size_bytes, repeats = (64 * MIB, 1) if quick else (96 * MIB, 2)
     with tempfile.TemporaryDirectory(prefix="azcp-bench-") as name:
         folder = Path(name)
         source = container_folder(folder / "root") / "set"

@@ -118,14 +118,24 @@ def test_a_trial_fits_the_time_that_is_left_by_the_rate_that_is_known(
     assert count == 0 or count >= DEFAULT.lane_slots
 
 
+def nothing_fresh(_: Budget) -> int:
+    return 0
+
+
+def test_a_trial_that_takes_memory_needs_the_time_to_take_it() -> None:
+    assert chunks_for(DEFAULT, 4, 1e10, 0.5)
+    assert chunks_for(DEFAULT, 4, 1e10, 0.5, fresh_bytes=GIB // 2)
+    assert not chunks_for(DEFAULT, 4, 1e10, 0.5, fresh_bytes=GIB)
+
+
 def test_the_first_steps_grow_to_the_default_as_far_as_time_allows() -> None:
     steps = ladder(DEFAULT)
     assert [step.chunk_bytes for step in steps] == [64 << 10, 512 << 10, 4 * MIB]
-    assert next_step(steps, 4, 1e10, MOST_S) == ([DEFAULT], 71)
-    slow = next_step(steps, 4, 5e6, MOST_S)
+    assert next_step(steps, 4, 1e10, MOST_S, nothing_fresh) == ([DEFAULT], 71)
+    slow = next_step(steps, 4, 5e6, MOST_S, nothing_fresh)
     assert slow
     assert slow[0] == steps
-    assert next_step(steps, 4, 1e3, MOST_S) is None
+    assert next_step(steps, 4, 1e3, MOST_S, nothing_fresh) is None
 
 
 def test_the_probe_takes_no_more_than_its_part_of_the_pass() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from azcp_runtime.plan.budget import Budget
+from azcp_runtime.plan.chunks import slot_bytes
 
 MOST_S: Final = 1.7
 """The next trial must fit into this by the rate of the last one; the whole is to stay under 2 s."""
@@ -28,6 +29,8 @@ _ROUNDS: Final = 2
 _TRIAL_S: Final = 0.12
 _MOST_BYTES: Final = 4 << 30
 _MARGIN: Final = 1.5
+_FRESH_RATE: Final = 2 << 30
+"""Bytes per second at which a kernel gives pages of 4 KiB; most give them faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +57,18 @@ def ladder(default: Budget) -> list[Budget]:
     """Steps of growing chunks up to the default, on which a rate is found when nothing is known of it."""
     size, steps = _FIRST_STEP, []
     while size < default.chunk_bytes:
-        steps.append(replace(default, chunk_bytes=size))
+        memory = default.memory_bytes * slot_bytes(size) // slot_bytes(default.chunk_bytes)
+        steps.append(replace(default, chunk_bytes=size, memory_bytes=memory))
         size *= _STEP
     return [*steps, default]
 
 
 def next_step(
-    steps: Sequence[Budget], lanes: int, rate: float, left_s: float
+    steps: Sequence[Budget], lanes: int, rate: float, left_s: float, fresh_bytes: Callable[[Budget], int]
 ) -> tuple[Sequence[Budget], int] | None:
     """The highest step for which there is time with those above it, and its chunks; None for none."""
     for at in reversed(range(len(steps))):
-        if count := chunks_for(steps[at], lanes, rate, left_s):
+        if count := chunks_for(steps[at], lanes, rate, left_s, fresh_bytes(steps[at])):
             return steps[at:], count
     return None
 
@@ -98,7 +102,7 @@ def tries(
         yield found
 
 
-def chunks_for(budget: Budget, lanes: int, rate: float, left_s: float) -> int:
+def chunks_for(budget: Budget, lanes: int, rate: float, left_s: float, fresh_bytes: int = 0) -> int:
     """How many chunks each lane is to carry in a trial; 0 where the time that is left is too short.
 
     Args:
@@ -106,10 +110,12 @@ def chunks_for(budget: Budget, lanes: int, rate: float, left_s: float) -> int:
         lanes: of all rails.
         rate: bytes per second of the last trial.
         left_s: the time that is left.
+        fresh_bytes: memory that a rank has to take for it.
     """
     each = lanes * budget.chunk_bytes
     count = max(_ROUNDS * budget.lane_slots, min(int(_TRIAL_S * rate), _MOST_BYTES) // each)
-    return count if _MARGIN * count * each <= left_s * rate else 0
+    needed_s = _MARGIN * count * each / max(rate, 1e-9) + fresh_bytes / _FRESH_RATE
+    return count if needed_s <= left_s else 0
 
 
 def limit_s(total_bytes: int, rate: float) -> float:

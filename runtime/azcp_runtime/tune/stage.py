@@ -133,7 +133,7 @@ class _Trials:
         steps: Sequence[Budget] = ladder(default)
         self._measure(steps[0], 1)  # the first messages make the connections
         self._measure(steps[0], 1)
-        while found := next_step(steps, self._lanes, self._rate, MOST_S - self._clock.passed_s()):
+        while found := self._next_of(steps):
             (step, *steps), count = found
             trial = self._measure(step, count)
             if not steps:
@@ -141,9 +141,14 @@ class _Trials:
                 return True
         return False
 
+    def _next_of(self, steps: Sequence[Budget]) -> tuple[Sequence[Budget], int] | None:
+        left_s = MOST_S - self._clock.passed_s()
+        return next_step(steps, self._lanes, self._rate, left_s, self._stream.fresh_bytes)
+
     def attempt(self, budget: Budget, most_s: float) -> None:
         """Try this if there is time."""
-        if count := chunks_for(budget, self._lanes, self._rate, most_s - self._clock.passed_s()):
+        left_s, fresh = most_s - self._clock.passed_s(), self._stream.fresh_bytes(budget)
+        if count := chunks_for(budget, self._lanes, self._rate, left_s, fresh):
             self.done.append(self._measure(budget, count))
 
     def _measure(self, budget: Budget, count: int) -> Trial:

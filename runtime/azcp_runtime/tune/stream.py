@@ -35,6 +35,8 @@ class Stream:
         seat = ranks.seat
         self._owners = [lane.owner for lane in lanes]
         self._fabric = ranks.open_lanes([owner // seat.rails for owner in self._owners])
+        self._held: Budget | None = None
+        self._slots: list[list[Slot]] = []
         self._patience_s = _BEAT_S + stall_timeout_s * (1 if seat.rank == 0 else OTHERS_PATIENCE)
 
     def close(self) -> None:
@@ -47,21 +49,41 @@ class Stream:
         Raises:
             BroadcastError: a broadcast did not end.
         """
-        slots = self._slots(budget, count)
+        slots = self._slots_for(budget)
         self._ranks.barrier()
         began = time.monotonic_ns()
         self._carry(slots, count)
         return self._ranks.reduce(array("Q", [time.monotonic_ns() - began]), "max")[0] / 1e9
 
-    def _slots(self, budget: Budget, count: int) -> list[Slot]:
-        shape = Lane(0, budget.chunk_bytes, 0, count, budget.chunk_bytes)
-        slots = []
-        for index, owner in enumerate(self._owners):
-            depth = budget.own_slots if owner == self._ranks.seat.index else budget.lane_slots
-            slots += [Slot(index, shape) for _ in range(min(depth, count))]
-        for slot in slots:  # the kernel gives the pages now, not within the time that is measured
-            slot.message[::_PAGE] = bytes(-(-len(slot.message) // _PAGE))
-        return slots
+    def fresh_bytes(self, budget: Budget) -> int:
+        """What has to be allocated for it; the same on every rank. Nothing where what is held is enough."""
+        held = self._held
+        enough = (
+            held is not None
+            and budget.chunk_bytes <= held.chunk_bytes
+            and budget.own_slots <= held.own_slots
+            and budget.lane_slots <= held.lane_slots
+        )
+        return 0 if enough else budget.memory_bytes
+
+    def _slots_for(self, budget: Budget) -> list[Slot]:
+        """The budget's slots; they are kept for what needs no more."""
+        if self.fresh_bytes(budget):
+            self._slots.clear()  # before others are taken: together they would be too much
+            shape = Lane(0, budget.chunk_bytes, 0, 1, budget.chunk_bytes)
+            for index in range(len(self._owners)):
+                self._slots.append([_touched(index, shape) for _ in range(self._depth(budget, index))])
+            self._held = budget
+        taken = [
+            slot for index, lane in enumerate(self._slots) for slot in lane[: self._depth(budget, index)]
+        ]
+        for slot in taken:
+            slot.message = slot.payload[: budget.chunk_bytes]
+        return taken
+
+    def _depth(self, budget: Budget, lane: int) -> int:
+        is_own = self._owners[lane] == self._ranks.seat.index
+        return budget.own_slots if is_own else budget.lane_slots
 
     def _carry(self, slots: list[Slot], count: int) -> None:
         left = [count] * len(self._owners)
@@ -93,3 +115,10 @@ class Stream:
             cause="a stopped process or a cut link",
             remedy="look at that node; --stall-timeout sets the limit, --bcast-tune off leaves this out",
         )
+
+
+def _touched(lane: int, shape: Lane) -> Slot:
+    """A slot whose pages the kernel gives now, not within the time that is measured."""
+    slot = Slot(lane, shape)
+    slot.payload[::_PAGE] = bytes(-(-len(slot.payload) // _PAGE))
+    return slot
