@@ -66,6 +66,7 @@ def test_tcp_beside_an_hca_is_a_warning_until_somebody_asks_for_rdma(hca: Device
     assert found(hca, pml="ob1", UCX_NET_DEVICES="mlx5_ib0:1") == {"transport": Status.FAIL}
     assert found(hca, pml="ob1", UCX_TLS="rc,self") == {"transport": Status.FAIL}
     assert found(hca, pml="ob1", UCX_TLS="tcp,self") == {"transport": Status.WARN}
+    assert found(hca, pml="ob1", UCX_TLS="rc,tcp,self") == {"transport": Status.WARN}
     assert found(hca, pml="ob1", UCX_TLS="^rc") == {"transport": Status.WARN}
 
 

@@ -63,6 +63,6 @@ def _reason(devices: Devices, env: Mapping[str, str], named: Sequence[str]) -> s
             return f"{name} names an RDMA device"
     transports = env.get("UCX_TLS", "")
     words = [word.strip().partition("_")[0] for word in transports.split(",")]
-    if not transports.startswith("^") and any(word in _RDMA_WORDS for word in words):
+    if not transports.startswith("^") and "tcp" not in words and any(word in _RDMA_WORDS for word in words):
         return "UCX_TLS names RDMA"
     return ""
