@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -202,6 +203,20 @@ def test_a_chain_of_nodes_starts_each_other(locked: Cluster) -> None:
     assert "[total]" in ended.stdout
 
 
+def test_two_ranks_on_each_node_do_not_need_to_read_each_others_memory(locked: Cluster) -> None:
+    # Its listing is too long for an eager message.
+    ended = locked.launch("/opt/azcp/python", f"{DATA}/rails", HOSTS, "--rails=2")
+    assert ended.status == 0, ended.stderr
+    assert "[total]" in ended.stdout
+    said = ended.stdout + ended.stderr
+    # What Open MPI says where the kernel has forbidden it.
+    assert "Read -1, expected" not in said
+    assert "Operation not permitted" not in said
+    trees = [tree_of(locked.data(name) / "rails") for name in NODES]
+    assert len(trees[0]) > 500
+    assert trees[1:] == trees[:-1]
+
+
 def test_a_node_alone_needs_neither_hosts_nor_keys(locked: Cluster) -> None:
     script = "test $NNODES = 1 && test $RANK = 0 && exit 4"
     ended = locked.launch("/opt/azcp/etc", "/run/azcp/dest", "--", "sh", "-c", script)
@@ -227,6 +242,15 @@ def test_the_bases_own_sshd_serves_where_the_image_was_built_so(
         assert ended.status == 0, ended.stderr
         assert "here 2 node2\n" in ended.stdout
         assert b"Accepted publickey" in running.nodes["node2"].logs()
+
+
+def tree_of(folder: Path) -> dict[str, bytes]:
+    """Every file below it by its name, with the digest of its bytes."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).digest()
+        for path in folder.rglob("*")
+        if path.is_file() and ".azcp" not in path.parts
+    }
 
 
 def endings(running: Cluster) -> dict[str, int]:

@@ -11,7 +11,7 @@ import pytest
 from azcp_runtime.contract import ExitCode
 
 from tests.lab.dataset import plain_data_set
-from tests.lab.disks import is_root, read_only, small_ext4, small_tmpfs
+from tests.lab.disks import is_root, read_only, small_ext4, small_overlay, small_tmpfs
 from tests.lab.expectations import expect_distributed, expect_failure
 from tests.lab.fault_account import FaultAccount
 from tests.lab.mpi import distribute
@@ -26,7 +26,20 @@ UNUSABLE: Final = {ExitCode.DOWNLOAD, ExitCode.PREFLIGHT}
 
 
 @pytest.mark.skipif(not is_root(), reason="needs root to mount a small file system")
-@pytest.mark.parametrize("make_disk", [small_ext4, small_tmpfs])
+@pytest.mark.parametrize("make_disk", [small_overlay, small_tmpfs])
+@pytest.mark.parametrize("options", [[], ["--no-bcast-direct"]], ids=["direct", "buffered"])
+def test_every_tail_is_right_on_a_containers_own_files_and_in_memory(
+    tmp_path: Path, make_disk: MakeDisk, options: list[str]
+) -> None:
+    data_set = plain_data_set(0, 1, 511, 512, 513, 4095, 4096, 4097, MIB + 511, 9 * MIB + 4097)
+    with make_disk(tmp_path, 96 * MIB) as disk, FaultAccount(stored(data_set)) as account:
+        outcome = distribute(account.url(), disk, "--bcast-chunk=1MiB", *options, ranks=2, nodes=2)
+        expect_distributed(outcome, disk, data_set, nodes=2)
+        distribute(account.url(), disk, "--compare=size", "--verify", ranks=2, nodes=2).expect(ExitCode.DONE)
+
+
+@pytest.mark.skipif(not is_root(), reason="needs root to mount a small file system")
+@pytest.mark.parametrize("make_disk", [small_ext4, small_overlay, small_tmpfs])
 @pytest.mark.parametrize("sizes", [[40 * MIB], [MIB] * 40])
 def test_a_full_disk_ends_the_run_with_its_reason_and_no_wrong_file(
     tmp_path: Path, make_disk: MakeDisk, sizes: list[int]

@@ -11,12 +11,12 @@ from azcp_runtime.contract import ExitCode
 
 from tests.lab import faults
 from tests.lab.dataset import plain_data_set
-from tests.lab.expectations import expect_distributed
+from tests.lab.expectations import expect_distributed, expect_failure
 from tests.lab.fault_account import FaultAccount
 from tests.lab.faults import FOREVER, Fault
 from tests.lab.mpi import distribute, started
 from tests.lab.stored_blobs import stored
-from tests.lab.token_endpoint import CLIENT, TokenEndpoint
+from tests.lab.token_endpoint import CLIENT, Broken, TokenEndpoint
 from tests.lab.tunnel_proxy import TunnelProxy
 from tests.lab.waiting import wait_until
 
@@ -122,7 +122,17 @@ def test_a_client_id_that_nobody_knows_is_an_error_and_not_another_identity(dest
     assert endpoint.requests == 1
 
 
-@pytest.mark.parametrize("status", [404, 429, 503])
+@pytest.mark.parametrize("broken", [Broken.RESET, Broken.NO_JSON])
+def test_what_is_no_metadata_service_ends_the_run_with_its_reason_alone(dest: Path, broken: Broken) -> None:
+    with TokenEndpoint(broken=broken) as endpoint, guarded(10, endpoint=endpoint) as account:
+        outcome = distribute(account.url(), dest, ranks=2, nodes=2, env=endpoint.metadata_env | account.trust)
+        assert account.exchanges() == []
+    expect_failure(outcome, ExitCode.LIST, "no token for managed identity (from the metadata service)")
+    assert "get_token_info failed" not in outcome.stderr
+    assert "<html>" not in outcome.text
+
+
+@pytest.mark.parametrize("status", [404, 410, 429, 500, 503])
 def test_a_busy_metadata_service_is_asked_again(dest: Path, status: int) -> None:
     with TokenEndpoint(first=[status, status]) as endpoint, guarded(100, endpoint=endpoint) as account:
         distribute(account.url(), dest, env=endpoint.metadata_env | account.trust).expect(ExitCode.DONE)

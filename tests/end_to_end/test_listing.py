@@ -81,6 +81,15 @@ def test_a_prefix_without_blobs_says_so(dest: Path) -> None:
     assert "nothing/here" in outcome.stderr
 
 
+def test_the_listing_is_all_that_is_asked_of_blobs_without_bytes(dest: Path) -> None:
+    names = [f"{number % 50}/{number}" for number in range(5000)]
+    with FaultAccount(dict.fromkeys(names, StoredBlob(b"")), page_blobs=1000) as account:
+        distribute(account.url(), dest, ranks=2, nodes=2).expect(ExitCode.DONE)
+        asked = [exchange.request for exchange in account.exchanges()]
+    assert [(request.method, request.is_list) for request in asked] == [("GET", True)] * 5
+    assert len(final_files(dest / "node1")) == len(names)
+
+
 def test_a_shardlist_takes_the_place_of_the_listing(dest: Path, tmp_path: Path) -> None:
     data_set = plain_data_set(0, 10, 70_000, 50)
     shardlist = tmp_path / "list.tsv"

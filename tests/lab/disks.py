@@ -79,6 +79,19 @@ def small_tmpfs(folder: Path, size_bytes: int) -> Iterator[Path]:
 
 
 @contextmanager
+def small_overlay(folder: Path, size_bytes: int) -> Iterator[Path]:
+    """A container's own files: an overlay whose upper layer is an ext4 of that size."""
+    lower = folder / "lower"
+    lower.mkdir()
+    with small_ext4(folder, size_bytes) as disk:
+        for name in ("upper", "work"):
+            (disk / name).mkdir()
+        layers = f"lowerdir={lower},upperdir={disk}/upper,workdir={disk}/work"
+        with _mounted(folder / "overlay", "-t", "overlay", "-o", layers, "none") as mount:
+            yield mount
+
+
+@contextmanager
 def read_only(folder: Path) -> Iterator[Path]:
     """A folder that nobody can write to: by its mode; for root, whom modes do not stop, by its mount."""
     if is_root():

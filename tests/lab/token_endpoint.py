@@ -10,6 +10,7 @@ import http.server
 import json
 import threading
 import time
+from enum import Enum
 from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import parse_qs, urlsplit
 
@@ -31,6 +32,14 @@ TENANT: Final = "22222222-2222-4222-8222-222222222222"
 METADATA_PATH: Final = "/metadata/identity/oauth2/token"
 
 
+class Broken(Enum):
+    """How an endpoint answers that is none."""
+
+    SILENT = "silent"
+    RESET = "reset"
+    NO_JSON = "no json"
+
+
 class TokenEndpoint:
     """Plain http, or https with a certificate, for the length of a with block.
 
@@ -39,6 +48,9 @@ class TokenEndpoint:
         delay_s: how long each answer takes, so that requests meet if they can.
         first: statuses of the metadata service's first answers, before it has a token.
         certificate: for https.
+        skew_s: how far its clock is ahead of the account's and of this machine's.
+        broken: how it answers, if not as an endpoint: Broken.SILENT never, Broken.RESET by closing the
+            connection, Broken.NO_JSON with what a captive portal says.
     """
 
     def __init__(
@@ -47,9 +59,13 @@ class TokenEndpoint:
         delay_s: float = 0.0,
         first: Sequence[int] = (),
         certificate: Path | None = None,
+        skew_s: float = 0.0,
+        broken: Broken | None = None,
     ) -> None:
         self.life_s = life_s
         self.delay_s = delay_s
+        self.skew_s = skew_s
+        self.broken = broken
         self.refuses = False
         self.assertions: list[str] = []
         self._first = list(first)
@@ -132,7 +148,8 @@ class TokenEndpoint:
             if self.refuses or header != HEADER or query.get("resource") != [RESOURCE]:
                 return 400, {"statusCode": "400", "message": "no such identity"}
             token, ends = self._new()
-            return 200, {"access_token": token, "expires_on": str(ends), "token_type": "Bearer"}
+            told = str(int(ends + self.skew_s))
+            return 200, {"access_token": token, "expires_on": told, "token_type": "Bearer"}
 
     def metadata(self, query: Mapping[str, list[str]], header: str) -> tuple[int, dict[str, str]]:
         """Status and JSON of one request to the metadata service."""
@@ -157,6 +174,11 @@ class TokenEndpoint:
                 return 401, {"error": "invalid_client", "error_description": "AADSTS700024: assertion"}
             token, _ = self._new()
             return 200, {"access_token": token, "expires_in": str(self.life_s), "token_type": "Bearer"}
+
+    def wait_for_the_end(self) -> None:
+        """Return when the block ends."""
+        self._meet()
+        self._released.wait()
 
     def _meet(self) -> None:
         with self._lock:
@@ -187,6 +209,18 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """The endpoint counts by itself."""
+
+    def handle_one_request(self) -> None:
+        broken = self.server.endpoint.broken
+        if broken is None:
+            super().handle_one_request()
+            return
+        self.close_connection = True
+        if broken is Broken.SILENT:
+            self.server.endpoint.wait_for_the_end()
+        elif broken is Broken.NO_JSON:
+            self.rfile.readline()
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n<html></html>")
 
     def do_GET(self) -> None:
         url, endpoint = urlsplit(self.path), self.server.endpoint

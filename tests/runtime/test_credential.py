@@ -15,6 +15,7 @@ from azcp_runtime.azure.account import list_account, pinned
 from azcp_runtime.azure.bearer import SharedToken, challenged_tenant
 from azcp_runtime.azure.body import BodyReader
 from azcp_runtime.azure.credential import Secret, find_secret, shared_token
+from azcp_runtime.azure.introduction import introduce
 from azcp_runtime.azure.retry import Retries, RetryLimits
 from azcp_runtime.contract import CredentialEndedError, DownloadError, ExitCode, ListError, UsageError
 from azcp_runtime.source.listing import Entry
@@ -28,7 +29,7 @@ from tests.lab.fault_account import FaultAccount
 from tests.lab.faults import FOREVER, Fault
 from tests.lab.mpi import distribute
 from tests.lab.stored_blobs import stored
-from tests.lab.token_endpoint import TokenEndpoint
+from tests.lab.token_endpoint import Broken, TokenEndpoint
 
 LIMITS: Final = RetryLimits(3, 30.0)
 IDENTITY: Final = Secret("identity")
@@ -173,6 +174,47 @@ def test_an_identity_that_is_not_there_is_one_clear_error(monkeypatch: pytest.Mo
         with reader_of(account) as reader, pytest.raises(CredentialEndedError, match="no token for identity"):
             read(reader, Entry(b"x", 10))
         assert account.exchanges() == []
+    assert endpoint.requests == 1
+
+
+@pytest.mark.parametrize("broken", list(Broken))
+@pytest.mark.parametrize("kind", ["metadata", "app service", "workload"])
+def test_an_endpoint_that_gives_no_answer_is_one_clear_error_and_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    kind: str,
+    broken: Broken,
+) -> None:
+    (tmp_path / "token").write_text("assertion")
+    monkeypatch.setattr("azcp_runtime.azure.identity._READ_S", 0.5)
+    with FaultAccount(stored(plain_data_set(10)), tls=True) as account:
+        certificate = account.certificate if kind == "workload" else None
+        with TokenEndpoint(certificate=certificate, broken=broken) as endpoint:
+            env = {
+                "metadata": endpoint.metadata_env,
+                "app service": endpoint.env,
+                "workload": endpoint.workload_env(tmp_path / "token"),
+            }[kind]
+            for name, value in (env | account.trust).items():
+                monkeypatch.setenv(name, value)
+            with pytest.raises(ListError, match="no token for .*; check the identity") as told:
+                introduce(IDENTITY, location_of(account), env, print, lists=True)
+        assert account.exchanges() == []
+    assert "assertion" not in str(told.value)
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("skew_s", [-7200, -3600, 7200])
+def test_an_endpoint_with_another_clock_is_not_asked_for_every_read(
+    monkeypatch: pytest.MonkeyPatch, skew_s: int
+) -> None:
+    endpoint = TokenEndpoint(skew_s=skew_s)
+    with account_with_identity(monkeypatch, endpoint, blobs=20) as account:
+        with reader_of(account) as reader:
+            for entry in list_account(location_of(account), IDENTITY, LIMITS):
+                assert len(read(reader, entry)) == 1000
+        assert {exchange.status for exchange in account.exchanges()} == {200, 206}
     assert endpoint.requests == 1
 
 

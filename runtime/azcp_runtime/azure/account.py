@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,9 +19,6 @@ from azcp_runtime.contract import ENV_ACCOUNT_KEY, ENV_SAS, ListError
 from azcp_runtime.source.listing import MD5_BYTES, Entry
 from azcp_runtime.source.location import BlobLocation
 from azcp_runtime.source.names import shown
-
-# The SDK warns of each failed try on standard error; what matters is raised.
-logging.getLogger("azure").addHandler(logging.NullHandler())
 
 _NO_LISTING: Final = (ValueError, TypeError, AttributeError, KeyError, IndexError, SyntaxError)
 """What the SDK's parser raises for XML, sizes and dates that are none (ParseError is a SyntaxError)."""

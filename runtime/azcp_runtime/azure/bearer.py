@@ -24,6 +24,10 @@ STORAGE_SCOPE: Final = "https://storage.azure.com/.default"
 
 _EARLY_S: Final = 300.0
 _PAUSE_S: Final = 10.0
+_BEYOND_S: Final = 60.0
+"""How long a new token is used that has ended by this clock: one of the two clocks is wrong, and the account
+will say whether the token is."""
+
 _UNAUTHORIZED: Final = 401
 
 
@@ -171,6 +175,8 @@ class SharedToken:
             self._options = {"tenant_id": tenant}
         self._failed = None
         hide(info.token)
+        if info.expires_on <= time.time():
+            info = AccessTokenInfo(info.token, int(time.time() + _BEYOND_S))
         self._held = _Held(info, _renew_at(info, time.time()))
         return info
 

@@ -38,6 +38,12 @@ _IMDS: Final = "http://169.254.169.254"
 _PROBES_S: Final = (1.0, 3.0)
 """How long the metadata service may take to accept a connection, where az is there too."""
 
+_CONNECT_S: Final = 10.0
+_READ_S: Final = 15.0
+_SILENT_READS: Final = 1
+"""How often an endpoint that was reached and said nothing is asked again. The SDK alone waits four times for
+300 s, in which the other ranks give this one up."""
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:
@@ -108,17 +114,24 @@ def make_source(identity: Identity, env: Mapping[str, str]) -> TokenSource:
         file = Path(env[_TOKEN_FILE])
         # WorkloadIdentityCredential keeps the file's text for minutes, in which the kubelet may rotate it.
         return sdk.ClientAssertionCredential(
-            identity.tenant, identity.client, lambda: _assertion(file), **_authority(env)
+            identity.tenant, identity.client, lambda: _assertion(file), **_authority(env), **_limits()
         )
     if identity.kind == PRINCIPAL:
-        return sdk.EnvironmentCredential(**_authority(env))
+        return sdk.EnvironmentCredential(**_authority(env), **_limits())
     if identity.kind == CLI:
         return sdk.AzureCliCredential()
     from azure.core.pipeline.transport import RequestsTransport
 
     # A proxy would answer in the name of its own machine, or not at all.
-    transport = RequestsTransport(use_env_settings=False)
-    return sdk.ManagedIdentityCredential(client_id=identity.client or None, transport=transport)
+    transport = RequestsTransport(use_env_settings=False, **_limits())
+    return sdk.ManagedIdentityCredential(
+        client_id=identity.client or None, transport=transport, retry_read=_SILENT_READS
+    )
+
+
+def _limits() -> dict[str, Any]:
+    """How long azure-identity waits for an endpoint, and how often."""
+    return {"connection_timeout": _CONNECT_S, "read_timeout": _READ_S, "retry_read": _SILENT_READS}
 
 
 def _authority(env: Mapping[str, str]) -> dict[str, Any]:
