@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Mapping, MutableMapping, Sequence
 from types import FrameType
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from azcp_runtime import console
 from azcp_runtime.contract import AzcpError, ExitCode, InterruptedRunError
@@ -17,6 +18,8 @@ from azcp_runtime.mpi.ranks import OTHERS_PATIENCE, PeerFailedError, Ranks
 from azcp_runtime.options import Options, parse_options
 from azcp_runtime.rails.choose import Binding
 from azcp_runtime.scrub import scrub
+
+_FIRST_SPEAKS_S: Final = 8.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,9 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return ExitCode.DONE
         ranks, rail = _join(options, env)
     except AzcpError as error:
-        if is_first(env):
-            print(scrub(f"azcp-distribute: {error}", env), file=sys.stderr)
-        return error.exit_code
+        return _refuse(error, env)
     try:
         check_world_size(ranks.seat.size, options.expect_ranks, env, alone=options.no_broadcast)
         _run(options, ranks, env, rail)
@@ -47,6 +48,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BaseException:  # noqa: BLE001 - a fault of ours: told with its traceback, and ends the other ranks
         _end(ranks, traceback.format_exc().rstrip(), ExitCode.FAULT)
     return ExitCode.DONE
+
+
+def _refuse(error: AzcpError, env: Mapping[str, str]) -> int:
+    """Tell what is wrong before MPI is up; where it is wrong for all ranks, the first speaks for them.
+
+    The first rank that ends has mpirun end the others: they leave it the time to speak. Who is not ended by
+    then has found what the first has not.
+    """
+    if not is_first(env):
+        for number in STOPPING:
+            signal.signal(number, signal.SIG_DFL)
+        time.sleep(_FIRST_SPEAKS_S)
+    print(scrub(f"azcp-distribute: {error}", env), file=sys.stderr, flush=True)
+    return error.exit_code
 
 
 def _run(options: Options, ranks: Ranks, env: Mapping[str, str], rail: Binding | None) -> None:
@@ -84,8 +99,11 @@ def _end(ranks: Ranks, reason: str, code: int) -> NoReturn:
 def _interrupted(number: int, _frame: FrameType | None) -> NoReturn:
     for each in STOPPING:
         signal.signal(each, signal.SIG_IGN)
+    name = signal.Signals(number).name
+    by_mpirun = number == signal.SIGTERM and launched_by_mpi(os.environ)
     raise InterruptedRunError(
-        f"stopped by {signal.Signals(number).name}",
+        f"stopped by {name}",
+        cause="mpirun sends it too, where another rank was killed, as by want of memory" if by_mpirun else "",
         remedy="the run is resumable: the same command goes on from here, inside large files too",
     )
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, NoReturn, TypeVar
 
 from azcp_runtime import __version__
 from azcp_runtime.contract import ENV_SAS, UsageError
-from azcp_runtime.contract.options import AUTO, Rails
+from azcp_runtime.contract.options import AUTO, DISTRIBUTE_OPTIONS, Rails
 from azcp_runtime.contract.units import parse_rate, parse_size
 from azcp_runtime.rails.wish import (
     ENV_CPUS,
@@ -104,7 +106,9 @@ class _Parser(argparse.ArgumentParser):
     """argparse, but its errors join ours instead of ending the process."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message, remedy="see azcp-distribute --help")
+        unknown = re.search(r"unrecognized arguments: (--[\w-]+)", message)
+        near = get_close_matches(unknown[1], DISTRIBUTE_OPTIONS, 1) if unknown else []
+        raise UsageError(message, remedy=f"did you mean {near[0]}?" if near else "see azcp-distribute --help")
 
 
 def parse_options(argv: Sequence[str]) -> Options:
@@ -167,6 +171,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="azcp-distribute",
         description="Put SOURCE on every node: 1/N per node from the account, the rest over MPI.",
+        epilog="Exit codes: 0 done, 2 usage, 3 listing, 4 plan, 5 download or write, 6 broadcast or a lost rank, "
+        "7 verify, 8 preflight, 75 stopped and resumable: run the same command again.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"azcp-distribute {__version__}")
@@ -222,11 +228,22 @@ def _add_account(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help=f"a file with the SAS, read again if refused; or set {ENV_SAS}",
     )
-    add("--concurrency", type=_count(_MOST_CONNECTIONS), metavar="N", help="connections per rank")
+    add(
+        "--concurrency",
+        type=_count(_MOST_CONNECTIONS),
+        metavar="N",
+        help="connections per rank (found: 16 per CPU at most)",
+    )
     add("--block-size", type=_size, metavar="SIZE", help="bytes of one range request, at most")
     add("--parallel-files", type=_count(1 << 20), metavar="N", help="files read at a time per rank")
-    add("--max-retries", type=_count(1000, least=0), default=10, metavar="N", help="tries without progress")
-    add("--retry-time", type=_seconds, default=300.0, metavar="S", help="seconds without progress")
+    add(
+        "--max-retries",
+        type=_count(1000, least=0),
+        default=10,
+        metavar="N",
+        help="tries without progress (10)",
+    )
+    add("--retry-time", type=_seconds, default=300.0, metavar="S", help="seconds without progress (300)")
     add("--max-bandwidth", type=_rate, metavar="RATE", help="cap on the cluster's downloads, 50Gbps")
     add("--download-ranks", type=_count(1 << 20), metavar="K", help="ranks that read from the source")
 
@@ -289,7 +306,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         type=_seconds,
         default=300.0,
         metavar="S",
-        help="fail after S seconds without a byte",
+        help="fail after S seconds without a byte (300)",
     )
     add("--require-rdma", action="store_true", help="fail, exit 8, where the fabric would be TCP")
     add("--allow-tcp", action="store_true", help="TCP is as good as RDMA: no warning, no failure")

@@ -16,7 +16,7 @@ from tests.lab.dataset import plain_data_set
 from tests.lab.disks import is_root, small_ext4
 from tests.lab.expectations import expect_failure, summary_of
 from tests.lab.fault_account import FaultAccount
-from tests.lab.mpi import distribute
+from tests.lab.mpi import DISTRIBUTE, distribute
 from tests.lab.stored_blobs import StoredBlob, stored
 from tests.lab.trees import assert_same, final_files
 
@@ -83,6 +83,20 @@ def test_a_destination_of_an_earlier_run_that_became_read_only_is_told_in_one_li
         assert len(account.reads()) == before
         assert_same(disk, DATA.manifest)
     expect_failure(outcome, ExitCode.PREFLIGHT, str(disk), "Read-only")
+
+
+def test_a_wrong_option_is_told_once_each_time(dest: Path) -> None:
+    for _ in range(RACES):
+        outcome = distribute(str(dest), dest, "--max-bandwith=1GiB", ranks=8)
+        expect_failure(outcome, ExitCode.USAGE, "did you mean --max-bandwidth?")
+        assert outcome.stderr.count("azcp-distribute: ") == 1, outcome.stderr
+
+
+def test_what_is_wrong_for_one_rank_alone_is_told_by_that_rank(dest: Path) -> None:
+    with FaultAccount(stored(DATA)) as account:
+        wrong = [":", "-n", "1", str(DISTRIBUTE), account.url(), str(dest), "--verifi"]
+        outcome = distribute(account.url(), dest, *wrong, ranks=1, nodes=2)
+    expect_failure(outcome, ExitCode.USAGE, "did you mean --verify?")
 
 
 @pytest.mark.parametrize("nodes", [2, 6])

@@ -41,9 +41,9 @@ def test_a_slow_root_holds_back_no_other_lane(ranks: int, nodes: int) -> None:
     run("slow-lane", ranks, nodes)
 
 
-@pytest.mark.parametrize("size", [GIB + 1, 2 * GIB, 2 * GIB + 1, 4 * GIB, 8 * GIB])
+@pytest.mark.parametrize("size", [GIB + 1, 2 * GIB, 2 * GIB + 1, 4 * GIB])
 def test_a_broadcast_is_whole_at_the_sizes_where_counts_overflow(size: int) -> None:
-    run(str(size), 2, 2, deadline_s=300)
+    run(str(size), 2, 2)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 7, 8, 9, 1024])
