@@ -1,4 +1,10 @@
-"""(h) Chunk and window: the default, what the probe finds, and the best of several that are pinned."""
+"""(h) Chunk and window: the default, what the probe finds, and the best of several that are pinned.
+
+On 2 busy CPUs (load 7 to 11), 96 MiB over links of 100 Mb/s, broadcasts against their bound: on 2 nodes
+the default took 1.11 x, tuned 1.04 x, the best pinned one (256 KiB, window 4) 1.02 x; on 4 nodes 1.14 x,
+1.21 x with the default kept, and 1.03 x. So a probe wins at most a tenth here, and costs 1.0 to 1.5 s:
+it is for fabrics that differ more from the default, and for sets that take minutes.
+"""
 
 from __future__ import annotations
 

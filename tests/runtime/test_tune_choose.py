@@ -18,6 +18,7 @@ from azcp_runtime.tune.choose import (
     limit_s,
     next_step,
     tries,
+    trusted_s,
 )
 from azcp_runtime.tune.stage import LEAST_BYTES, Tuned, is_wanted
 from azcp_runtime.tune.told import exact_size, tuned_figures, tuned_line
@@ -118,6 +119,17 @@ def test_a_trial_fits_the_time_that_is_left_by_the_rate_that_is_known(
     assert count == 0 or count >= DEFAULT.lane_slots
 
 
+def test_a_trial_moves_no_less_than_the_one_it_is_compared_with() -> None:
+    assert chunks_for(SMALL, 4, 1e8, 1.0) == 4
+    assert chunks_for(SMALL, 4, 1e8, 1.0, least_bytes=32 * MIB) == 8
+    assert not chunks_for(SMALL, 4, 1e8, 1.0, least_bytes=128 * MIB)
+
+
+def test_a_short_trial_is_not_trusted_for_a_long_one() -> None:
+    assert trusted_s(1e-4) < 0.1
+    assert trusted_s(0.2) < MOST_S
+
+
 def nothing_fresh(_: Budget) -> int:
     return 0
 
@@ -130,11 +142,11 @@ def test_a_trial_that_takes_memory_needs_the_time_to_take_it() -> None:
 
 def test_the_first_steps_grow_to_the_default_as_far_as_time_allows() -> None:
     steps = ladder(DEFAULT)
-    assert [step.chunk_bytes for step in steps] == [64 << 10, 512 << 10, 4 * MIB]
+    assert [step.chunk_bytes for step in steps] == [64 << 10, 256 << 10, MIB, 4 * MIB]
     assert next_step(steps, 4, 1e10, MOST_S, nothing_fresh) == ([DEFAULT], 71)
     slow = next_step(steps, 4, 5e6, MOST_S, nothing_fresh)
     assert slow
-    assert slow[0] == steps
+    assert slow[0] == steps[1:]
     assert next_step(steps, 4, 1e3, MOST_S, nothing_fresh) is None
 
 

@@ -21,12 +21,13 @@ _CHUNKS_PER_SHARE: Final = 32
 """What the last chunk costs is never more than a third of what makes a change worth it."""
 
 _FIRST_STEP: Final = 64 << 10
-_STEP: Final = 8
+_STEP: Final = 4
 _BETTER: Final = 1.1
 _DEEPER: Final = 2
 _DEEPEST: Final = 16
-_ROUNDS: Final = 2
 _TRIAL_S: Final = 0.12
+_GROWTH: Final = 8
+_SHORT_S: Final = 0.05
 _MOST_BYTES: Final = 4 << 30
 _MARGIN: Final = 1.5
 _FRESH_RATE: Final = 2 << 30
@@ -68,7 +69,7 @@ def next_step(
 ) -> tuple[Sequence[Budget], int] | None:
     """The highest step for which there is time with those above it, and its chunks; None for none."""
     for at in reversed(range(len(steps))):
-        if count := chunks_for(steps[at], lanes, rate, left_s, fresh_bytes(steps[at])):
+        if count := chunks_for(steps[at], lanes, rate, left_s, fresh_bytes=fresh_bytes(steps[at])):
             return steps[at:], count
     return None
 
@@ -102,7 +103,9 @@ def tries(
         yield found
 
 
-def chunks_for(budget: Budget, lanes: int, rate: float, left_s: float, fresh_bytes: int = 0) -> int:
+def chunks_for(
+    budget: Budget, lanes: int, rate: float, left_s: float, *, fresh_bytes: int = 0, least_bytes: int = 0
+) -> int:
     """How many chunks each lane is to carry in a trial; 0 where the time that is left is too short.
 
     Args:
@@ -111,11 +114,21 @@ def chunks_for(budget: Budget, lanes: int, rate: float, left_s: float, fresh_byt
         rate: bytes per second of the last trial.
         left_s: the time that is left.
         fresh_bytes: memory that a rank has to take for it.
+        least_bytes: what other trials moved: less would be compared with more.
     """
     each = lanes * budget.chunk_bytes
-    count = max(_ROUNDS * budget.lane_slots, min(int(_TRIAL_S * rate), _MOST_BYTES) // each)
-    needed_s = _MARGIN * count * each / max(rate, 1e-9) + fresh_bytes / _FRESH_RATE
-    return count if needed_s <= left_s else 0
+    moving_s = left_s - fresh_bytes / _FRESH_RATE
+    least = max(budget.lane_slots, -(-least_bytes // each))
+    count = max(least, int(min(_TRIAL_S * rate, moving_s * rate / _MARGIN, _MOST_BYTES)) // each)
+    return count if _MARGIN * count * each <= moving_s * rate else 0
+
+
+def trusted_s(last_s: float) -> float:
+    """For how long a trial may be meant to take after one of so many seconds.
+
+    A network that is shaped lets the first bytes through much faster than those that follow.
+    """
+    return max(_SHORT_S, _GROWTH * last_s)
 
 
 def limit_s(total_bytes: int, rate: float) -> float:

@@ -27,6 +27,7 @@ from azcp_runtime.tune.choose import (
     limit_s,
     next_step,
     tries,
+    trusted_s,
 )
 from azcp_runtime.tune.stream import Stream
 
@@ -125,7 +126,7 @@ class _Trials:
         self._stream = stream
         self._clock = clock
         self._lanes = lanes
-        self._rate = 0.0
+        self._rate = self._last_s = 0.0
         self.done: list[Trial] = []
 
     def climb(self, default: Budget) -> bool:
@@ -142,19 +143,26 @@ class _Trials:
         return False
 
     def _next_of(self, steps: Sequence[Budget]) -> tuple[Sequence[Budget], int] | None:
-        left_s = MOST_S - self._clock.passed_s()
+        left_s = min(MOST_S - self._clock.passed_s(), trusted_s(self._last_s))
         return next_step(steps, self._lanes, self._rate, left_s, self._stream.fresh_bytes)
 
     def attempt(self, budget: Budget, most_s: float) -> None:
         """Try this if there is time."""
-        left_s, fresh = most_s - self._clock.passed_s(), self._stream.fresh_bytes(budget)
-        if count := chunks_for(budget, self._lanes, self._rate, left_s, fresh):
+        count = chunks_for(
+            budget,
+            self._lanes,
+            self._rate,
+            most_s - self._clock.passed_s(),
+            fresh_bytes=self._stream.fresh_bytes(budget),
+            least_bytes=self.done[0].moved_bytes,
+        )
+        if count:
             self.done.append(self._measure(budget, count))
 
     def _measure(self, budget: Budget, count: int) -> Trial:
         seconds = self._stream.measure(budget, count)
         trial = Trial(budget, count * self._lanes * budget.chunk_bytes, seconds)
-        self._rate = trial.rate
+        self._rate, self._last_s = trial.rate, seconds
         return trial
 
 
