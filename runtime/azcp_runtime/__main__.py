@@ -27,7 +27,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     env = os.environ
     console.install()
     for number in STOPPING:
-        signal.signal(number, _interrupted)
+        # What nohup has set stays: the run is to outlive its terminal.
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _interrupted)
     try:
         options = parse_options(sys.argv[1:] if argv is None else argv)
         if options.stage in ("init", "pmix") and is_first(env):

@@ -171,7 +171,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="azcp-distribute",
         description="Put SOURCE on every node: 1/N per node from the account, the rest over MPI.",
-        epilog="Exit codes: 0 done, 2 usage, 3 listing, 4 plan, 5 download or write, 6 broadcast or a lost rank, "
+        epilog="Exit codes: 0 done, 2 usage, 3 listing, 4 plan, 5 download or write, 6 a lost rank, "
         "7 verify, 8 preflight, 75 stopped and resumable: run the same command again.",
         allow_abbrev=False,
     )
@@ -232,7 +232,7 @@ def _add_account(parser: argparse.ArgumentParser) -> None:
         "--concurrency",
         type=_count(_MOST_CONNECTIONS),
         metavar="N",
-        help="connections per rank (found: 16 per CPU at most)",
+        help="connections per rank (found, at most 16 a CPU)",
     )
     add("--block-size", type=_size, metavar="SIZE", help="bytes of one range request, at most")
     add("--parallel-files", type=_count(1 << 20), metavar="N", help="files read at a time per rank")

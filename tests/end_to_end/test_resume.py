@@ -190,12 +190,15 @@ def test_a_blob_that_was_changed_in_between_begins_anew(account: FaultAccount, d
 
 
 @pytest.mark.parametrize(
-    "number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1], ids=["SIGTERM", "SIGINT", "SIGUSR1"]
+    "number",
+    [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1],
+    ids=["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1"],
 )
 def test_a_signal_ends_a_run_with_75_and_the_same_command_goes_on(
     account: FaultAccount, dest: Path, number: signal.Signals
 ) -> None:
-    with started(account.url(), dest / "node0", *OPTIONS) as job:
+    # The tests themselves may run under nohup.
+    with started(account.url(), dest / "node0", *OPTIONS, under=["env", "--default-signal=HUP"]) as job:
         wait_until(
             lambda: job.ended() or account.served_bytes() > 0.5 * DATA.total_bytes, DEADLINE_S, "half of it"
         )
@@ -207,6 +210,14 @@ def test_a_signal_ends_a_run_with_75_and_the_same_command_goes_on(
     assert total(there) >= served_since(account, 0) - in_flight
     summary_of(distribute(account.url(), dest / "node0", *OPTIONS))
     assert served_since(account, before) == DATA.blobs[0].content.size - total(there)
+    expect_trees(dest, DATA, 1)
+
+
+def test_a_run_under_nohup_outlives_its_terminal(account: FaultAccount, dest: Path) -> None:
+    with started(account.url(), dest / "node0", *OPTIONS, under=["env", "--ignore-signal=HUP"]) as job:
+        wait_until(lambda: job.ended() or account.served_bytes() > 0, DEADLINE_S, "it reads")
+        kill(job.launcher.pid, signal.SIGHUP)
+        job.wait(DEADLINE_S).expect(ExitCode.DONE)
     expect_trees(dest, DATA, 1)
 
 

@@ -159,6 +159,15 @@ def test_a_file_above_the_folder_of_a_file_is_an_obstacle(tmp_path: Path) -> Non
         check_obstacles(tmp_path, [b"a/b/c/d", b"a/e/f"])
 
 
+def test_a_link_above_a_file_is_an_obstacle_wherever_it_leads(tmp_path: Path) -> None:
+    (tmp_path / "v1").mkdir()
+    (tmp_path / "latest").symlink_to("v1")
+    (tmp_path / "gone").symlink_to("nowhere")
+    with pytest.raises(PreflightError, match="gone is a link; latest is a link"):
+        check_obstacles(tmp_path, [b"latest/deep/w", b"v1/w", b"gone/w"])
+    check_obstacles(tmp_path, [b"v1/w", b"latest"])
+
+
 def test_less_space_than_needed_is_refused_with_both_figures(tmp_path: Path) -> None:
     with pytest.raises(PreflightError, match=r"free, 1024.0 TiB are needed"):
         check_space(tmp_path, 1 << 50)

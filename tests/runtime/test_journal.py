@@ -148,6 +148,17 @@ def test_ranges_of_files_that_are_not_listed_are_kept_for_their_own_data_set(nod
     assert kept(node.dest).ranges == {0: [(0, MIB), (4 * MIB, SIZE)]}
 
 
+def test_a_record_dies_with_a_name_that_becomes_the_same_file(tmp_path: Path) -> None:
+    doubled, plain = (make_listing([Entry(name, SIZE, name.decode())]) for name in (b"a//f", b"a/f"))
+    for listing in (doubled, plain):
+        prepare(tmp_path)
+        take_stock(tmp_path, listing, SOURCE, forget=False)
+        node = Node(tmp_path, listing)
+        node.write(0, MIB)
+        node.end()
+    assert kept(tmp_path, doubled).ranges == {}
+
+
 def test_compare_none_forgets_what_is_there(node: Node) -> None:
     assert kept(node.dest, forget=True).ranges == {}
     assert kept(node.dest).ranges == {}

@@ -222,11 +222,26 @@ def test_names_that_a_line_cannot_hold_are_counted(tmp_path: Path) -> None:
 
 def test_a_list_passes_over_comments_and_folder_rows(tmp_path: Path) -> None:
     path = tmp_path / "list.tsv"
-    path.write_bytes(b"# made by ls\n\nfolder\t-\tDIR\nfile\t10\t2024-01-01T00:00:00Z\r\n")
+    path.write_bytes(b"# made by ls\n\nfolder\t-\tDIR\nfile\t 10\t2024-01-01T00:00:00Z\r\n")
     assert list(read_shardlist(path)) == [Entry(b"file", 10, modified=1704067200)]
 
 
-@pytest.mark.parametrize("line", [b"only-a-name", b"\t5", b"a\t5\tnever", b"a\t5\t-\tx\x01y"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"only-a-name",
+        b"\t5",
+        b"a\t5\tnever",
+        b"a\t5\t-\tx\x01y",
+        b"a\t5,000",
+        b"a\t-5",
+        b"a\t1_0",
+        b"a\tzz",
+        "a\t\u0665".encode(),
+        b"a\t" + b"9" * 5000,
+        b"a\t",
+    ],
+)
 def test_a_malformed_line_is_named(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "list.tsv"
     path.write_bytes(b"fine\t1\n" + line + b"\n")

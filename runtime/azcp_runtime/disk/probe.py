@@ -117,7 +117,7 @@ def free_bytes(dest: Path) -> int:
 
 
 def check_obstacles(dest: Path, names: Sequence[bytes]) -> None:
-    """Refuse a destination where a file stands where a folder must be, or the reverse.
+    """Refuse a destination with a file or a link in place of a folder, or a folder in place of a file.
 
     Raises:
         PreflightError: all of them, up to twenty by name.
@@ -145,6 +145,10 @@ def _obstacles(root: bytes, names: Sequence[bytes]) -> Iterator[str]:
     # Sorted, a folder comes before those in it: below one that is not there nothing needs a look.
     for folder in sorted({above for path in paths for above in _folders_above(path)}):
         if folder.rpartition(b"/")[0] in present and (mode := _mode(os.path.join(root, folder))):
+            # Through a link two names may become one file, or one outside of the destination.
+            if stat.S_ISLNK(mode):
+                yield f"{shown(folder)} is a link"
+                continue
             present.add(folder)
             if not stat.S_ISDIR(mode):
                 yield f"{shown(folder)} is not a folder"
@@ -164,6 +168,6 @@ def _folders_above(path: bytes) -> Iterator[bytes]:
 
 def _mode(path: bytes) -> int:
     try:
-        return os.stat(path).st_mode
+        return os.lstat(path).st_mode
     except OSError:  # not there; whatever else is wrong shows when it is made
         return 0

@@ -15,6 +15,8 @@ import zlib
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from azcp_runtime.source.names import local_path
+
 _HEADER: Final = struct.Struct("<16sQI")
 _RECORD: Final = struct.Struct("<16s16sQQQ")
 _CHECKED: Final = struct.Struct("<16s16sQQQI")
@@ -52,8 +54,8 @@ class Record(NamedTuple):
 
 
 def name_digest(name: bytes) -> bytes:
-    """What a record says of a name."""
-    return hashlib.blake2b(name, digest_size=16).digest()
+    """What a record says of a name: names that become one file are one."""
+    return hashlib.blake2b(local_path(name), digest_size=16).digest()
 
 
 def version_digest(source: bytes, size: int, etag: bytes) -> bytes:

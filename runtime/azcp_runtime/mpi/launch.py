@@ -12,7 +12,7 @@ from typing import Final
 
 from azcp_runtime.contract import UsageError
 
-STOPPING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
+STOPPING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 """What asks a rank to end: a user, a scheduler, and the signals that sbatch --signal is given most often."""
 
 _MPI_SIGNS: Final = ("OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE")

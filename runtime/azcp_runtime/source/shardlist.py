@@ -15,8 +15,12 @@ from pathlib import Path
 
 from azcp_runtime.contract import ListError
 from azcp_runtime.source.listing import Entry, Listing
+from azcp_runtime.source.names import shown
 
 _UNKNOWN = "-"
+_MOST_DIGITS = 15
+"""A blob has 190.7 TiB at most."""
+
 _RELATIVE = "# azcp-distribute: names below the source's folder"
 
 
@@ -36,9 +40,8 @@ def read_shardlist(path: Path) -> Iterator[Entry]:
             continue
         if len(fields) < 2 or not fields[0]:  # noqa: PLR2004 - name and size
             raise ListError(f"{path}:{number}: needs a name, a tab and a size")
-        if not fields[1].isdigit():  # "-" marks the folder rows of `azcp ls`
-            continue
-        yield _entry(fields, f"{path}:{number}")
+        if fields[1].strip() != b"-":  # which marks the folder rows of `azcp ls`
+            yield _entry(fields, f"{path}:{number}")
 
 
 def read_below(path: Path, prefix: str) -> list[Entry]:
@@ -82,10 +85,16 @@ def _entry(fields: list[bytes], where: str) -> Entry:
     when, etag = texts[0], texts[1]
     return Entry(
         fields[0],
-        int(fields[1]),
+        _size(fields[1].strip(), where),
         etag="" if etag == _UNKNOWN else _header_value(etag, where),
         modified=0 if when in ("", _UNKNOWN) else _seconds(when, where),
     )
+
+
+def _size(digits: bytes, where: str) -> int:
+    if not digits.isdigit() or len(digits) > _MOST_DIGITS:
+        raise ListError(f"{where}: {shown(digits[:_MOST_DIGITS])} is no size in bytes")
+    return int(digits)
 
 
 @lru_cache(maxsize=4096)  # a data set is often uploaded within few seconds
