@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from azcp_runtime.contract import REPORT_SCHEMA, UsageError
+
+from azcp_kit.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+_MOST: Final = 1e18
+"""Bytes or seconds; an exabyte was never moved."""
+
+_LONGEST: Final = 1000
+_LONGEST_HOST: Final = 253
+"""Characters of a DNS name."""
+
+_DIGITS: Final = 3
+"""Of seconds, as a run writes them: nothing is divided by less."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +82,9 @@ def read_report(path: Path) -> Report:
     except OSError as error:
         raise UsageError(f"{path} cannot be read", cause=error.strerror or "") from error
     except ValueError as error:
-        raise UsageError(f"{path} is not JSON", cause=str(error)) from error
+        raise UsageError(f"{path} is not JSON", cause=shown(str(error))) from error
+    except RecursionError as error:
+        raise UsageError(f"{path} is no report", cause="it is nested too deeply") from error
 
 
 def parse_report(data: object) -> Report:
@@ -85,7 +98,7 @@ def parse_report(data: object) -> Report:
     try:
         return _report(data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        cause = f"{type(error).__name__}: {error}"
+        cause = shown(f"{type(error).__name__}: {error}")
         raise UsageError("the report is incomplete", cause=cause, remedy="run again with --report") from error
 
 
@@ -95,9 +108,9 @@ def _report(data: Mapping[str, object]) -> Report:
     outcome = _mapping(data["outcome"])
     listed = spans.get("list", {"files": 0, "bytes": 0})  # a run may end before it
     return Report(
-        source=str(data["source"]),
-        dest=str(data["dest"]),
-        outcome="" if outcome["status"] == "done" else f"{outcome['status']}: {outcome['reason']}",
+        source=_text(data["source"]),
+        dest=_text(data["dest"]),
+        outcome="" if outcome["status"] == "done" else _text(f"{outcome['status']}: {outcome['reason']}"),
         nodes=_whole(data["nodes"]),
         files=_whole(listed["files"]),
         size_bytes=_whole(listed["bytes"]),
@@ -111,15 +124,16 @@ def _report(data: Mapping[str, object]) -> Report:
 
 def _facts(data: Mapping[str, object]) -> tuple[str, ...]:
     versions, transport = _mapping(data["versions"]), _mapping(data["transport"])
-    carried = ", ".join(f"{name} {value}" for name, value in transport.items() if value)
-    return (*(f"{name} {version}" for name, version in versions.items() if version), carried or "one node")
+    carried = ", ".join(_text(f"{name} {value}") for name, value in transport.items() if value)
+    named = (_text(f"{name} {version}") for name, version in versions.items() if version)
+    return (*named, carried or "one node")
 
 
 def _rank(data: Mapping[str, object]) -> RankRecord:
     return RankRecord(
         rank=_whole(data["rank"]),
         node=_whole(data["node"]),
-        host=str(data["host"]),
+        host=_text(data["host"], _LONGEST_HOST),
         fetched_bytes=_whole(data["fetched_bytes"]),
         received_bytes=_whole(data["received_bytes"]),
         written_bytes=_whole(data["written_bytes"]),
@@ -131,18 +145,26 @@ def _rank(data: Mapping[str, object]) -> RankRecord:
 
 def _samples(data: Mapping[str, object]) -> Samples:
     columns = {name: tuple(map(_number, _list(column))) for name, column in data.items()}
-    samples = Samples(columns["seconds"], columns["fetched"], columns["received"], columns["written"])
+    seconds = tuple(round(moment, _DIGITS) for moment in columns["seconds"])
+    samples = Samples(seconds, columns["fetched"], columns["received"], columns["written"])
     if len({len(column) for column in columns.values()}) != 1:
         raise ValueError("the columns of samples differ in length")
     if any(later < earlier for earlier, later in zip(samples.seconds, samples.seconds[1:], strict=False)):
         raise ValueError("the times of samples fall")
+    if any(moment < 0 for moment in seconds[:1]):
+        raise ValueError("samples begin before the pass")
     return samples
 
 
 def _mapping(value: object) -> dict[str, object]:
     if not isinstance(value, dict):
         raise TypeError(f"{value!r} is no object")
-    return value
+    return {shown(name): member for name, member in value.items()}
+
+
+def _text(value: object, longest: int = _LONGEST) -> str:
+    """A text that can drive neither a terminal nor a page, and no longer than one shows."""
+    return shown(str(value), longest)
 
 
 def _list(value: object) -> list[object]:
@@ -152,8 +174,8 @@ def _list(value: object) -> list[object]:
 
 
 def _number(value: object) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-        raise TypeError(f"{value!r} is no number")
+    if not isinstance(value, int | float) or isinstance(value, bool) or not -_MOST <= value <= _MOST:
+        raise TypeError(f"{value!r:.40} is no number that a run can have")
     return float(value)
 
 
