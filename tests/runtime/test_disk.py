@@ -145,6 +145,12 @@ def test_a_destination_that_is_a_file_is_refused(tmp_path: Path) -> None:
         prepare(tmp_path / "data")
 
 
+def test_a_file_in_place_of_the_runtimes_own_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / ".azcp").write_text("x")
+    with pytest.raises(PreflightError, match=r"\.azcp is not a folder; remove it"):
+        prepare(tmp_path)
+
+
 def test_obstacles_of_both_kinds_are_named_together(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     (tmp_path / "folder").mkdir()

@@ -137,7 +137,7 @@ def plan(
             exists=True, dir_okay=False, help="TSV: name, size, and optionally last-modified and ETag."
         ),
     ],
-    ranks: Annotated[int, typer.Option(min=1, help="Ranks: nodes times rails.")],
+    ranks: Annotated[int, typer.Option(min=1, max=1 << 16, help="Ranks: nodes times rails.")],
     rails: Annotated[int, typer.Option(min=1, help="Ranks per node, each with its own HCA.")] = 1,
     memory: Annotated[str, typer.Option(help="Buffers per rank, 4GiB if absent.")] = "",
     bcast_chunk: Annotated[str, typer.Option(help="Bytes of one broadcast, found if absent.")] = "",

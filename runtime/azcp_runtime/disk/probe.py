@@ -43,6 +43,8 @@ def prepare(dest: Path) -> None:
             remedy="mount it, or make the folder",
         ) from error
     except (FileExistsError, NotADirectoryError) as error:
+        if error.filename == str(dest / STATE_DIR):
+            raise PreflightError(f"{dest / STATE_DIR} is not a folder", remedy="remove it") from error
         raise PreflightError(
             f"{dest}, or a part of its path, is not a folder", remedy="choose another DEST"
         ) from error
