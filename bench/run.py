@@ -1,4 +1,4 @@
-"""Runs the benches and prints their tables: python bench/run.py [a b c d e f g h p r] [--quick]."""
+"""Runs the benches and prints their tables: python bench/run.py [a b c d e f g h l p r] [--quick]."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ _BENCHES: Final = {
     "f": ("injection", "size and time of an injection"),
     "g": ("throttled", "an account that throttles"),
     "h": ("tuned", "chunk and window: by default, found by a probe, and the best of all on a shaped cluster"),
+    "l": ("listing_scale", "the listing of a million blobs"),
     "p": ("predicted", "the time that azcp-kit plan predicts for a shaped cluster"),
     "r": ("two_rails", "one rail against two on a shaped cluster of network namespaces"),
 }
