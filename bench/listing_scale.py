@@ -42,9 +42,7 @@ def measure(*, quick: bool = False) -> list[Table]:
             "(l) azcp-distribute --stage list, an account on loopback that answers 5,000 blobs at a time",
             ("blobs", "requests", "of blobs", "CPU s", "CPU s per 100,000", "peak RSS MiB", "aim"),
             tuple(_row(count) for count in counts),
-            (
-                "the CPU of the account is not in it; requests of blobs are HEAD and GET, of which there is no need",
-            ),
+            ("without the CPU of the account; requests of blobs are HEAD and GET, which nothing needs",),
         )
     ]
 
