@@ -139,17 +139,26 @@ def _entry(properties: BlobProperties, prefix: str) -> Entry:
 def _list_error(location: BlobLocation, asker: Asker, error: AzureError) -> ListError:
     if isinstance(error, HttpResponseError) and error.status_code:
         code = _text(getattr(error, "error_code", ""))
-        remedy = (
-            "the container does not exist"
-            if code == "ContainerNotFound"
-            else remedy_for(_refusal(error, error.status_code, code), asker, time.time())
-        )
+        refused = _refusal(error, error.status_code, code)
+        remedy = _missing(code, asker) or remedy_for(refused, asker, time.time())
         return ListError(f"cannot list {location}: HTTP {error.status_code} {code}".rstrip(), remedy=remedy)
     first_line = str(error).strip().partition("\n")[0]
     remedy = "check the account's name, and that this machine reaches it"
     if isinstance(error, ClientAuthenticationError):
         remedy = f"set {ENV_SAS} or {ENV_ACCOUNT_KEY}, sign in with az login, or use --auth anonymous"
     return ListError(f"cannot list {location}: {type(error).__name__}: {first_line}", remedy=remedy)
+
+
+def _missing(code: str, asker: Asker) -> str:
+    """What to say where the account or the container is not there, or does not show itself."""
+    if code == "ContainerNotFound":
+        return "the container does not exist"
+    if code != "ResourceNotFound":
+        return ""
+    found = "no such account or container here"
+    # A container that is not public is denied to those who do not say who they are.
+    unseen = f"{found}, or it is not public and wants a SAS, a key or an identity"
+    return unseen if asker.kind == "anonymous" else found
 
 
 def _refusal(error: HttpResponseError, status: int, code: str) -> Refusal:
