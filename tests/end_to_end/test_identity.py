@@ -122,6 +122,17 @@ def test_a_client_id_that_nobody_knows_is_an_error_and_not_another_identity(dest
     assert endpoint.requests == 1
 
 
+def test_without_any_credential_one_line_names_all_that_would_do(dest: Path) -> None:
+    with FaultAccount({}, tls=True) as account:
+        # A port that nobody serves.
+        nobody = account.trust | {"PATH": "", "AZURE_POD_IDENTITY_AUTHORITY_HOST": "http://127.0.0.1:9"}
+        outcome = distribute(account.url(), dest, env=nobody).expect(ExitCode.LIST)
+    (line,) = outcome.stderr.splitlines()
+    for told in ("no token for managed identity", "AZCP_SAS", "AZURE_STORAGE_KEY", "az login", "--auth anon"):
+        assert told in line
+    assert ".;" not in line
+
+
 @pytest.mark.parametrize("status", [404, 429, 503])
 def test_a_busy_metadata_service_is_asked_again(dest: Path, status: int) -> None:
     with TokenEndpoint(first=[status, status]) as endpoint, guarded(100, endpoint=endpoint) as account:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from typing import Any, Final
 
 from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError
@@ -20,9 +20,6 @@ from azcp_runtime.contract import ENV_ACCOUNT_KEY, ENV_SAS, ListError
 from azcp_runtime.source.listing import MD5_BYTES, Entry
 from azcp_runtime.source.location import BlobLocation
 from azcp_runtime.source.names import shown
-
-# The SDK warns of each failed try on standard error; what matters is raised.
-logging.getLogger("azure").addHandler(logging.NullHandler())
 
 _NO_LISTING: Final = (ValueError, TypeError, AttributeError, KeyError, IndexError, SyntaxError)
 """What the SDK's parser raises for XML, sizes and dates that are none (ParseError is a SyntaxError)."""
@@ -54,6 +51,8 @@ def list_account(location: BlobLocation, secret: Secret, limits: RetryLimits) ->
                 if marker and marker == before:
                     raise ListError(f"the listing of {location} goes round in a circle")
                 before = marker
+            if not exists:
+                raise _nothing(location, container)
     except AzureError as error:
         raise _list_error(location, asker_of(location, secret), error) from None
     except _NO_LISTING as error:
@@ -61,10 +60,6 @@ def list_account(location: BlobLocation, secret: Secret, limits: RetryLimits) ->
             f"{location} answered with something that is no listing ({type(error).__name__})",
             cause="a proxy or a portal in between",
         ) from None
-    if not exists:
-        raise ListError(
-            f"nothing lies below {location}", remedy="SOURCE is a folder; check the container and the prefix"
-        )
 
 
 def pinned(
@@ -133,6 +128,22 @@ def _entry(properties: BlobProperties, prefix: str) -> Entry:
         md5=md5 if len(md5) == MD5_BYTES else b"",
         tier=str(properties.blob_tier or ""),
         is_folder=str(metadata.get(_FOLDER_MARK, "")).lower() == "true",
+    )
+
+
+def _nothing(location: BlobLocation, container: ContainerClient) -> ListError:
+    """Why nothing was listed: SOURCE may be a blob itself."""
+    name = location.prefix.removesuffix("/")
+    folder, _, last = name.rpartition("/")
+    with suppress(AzureError):
+        if last and not _entry(container.get_blob_client(name).get_blob_properties(), "").is_folder:
+            above = replace(location, prefix=f"{folder}/" if folder else "")
+            return ListError(
+                f"{str(location).removesuffix('/')} is a blob",
+                remedy=f"use its folder {above} with --include {shown(last.encode())}",
+            )
+    return ListError(
+        f"nothing lies below {location}", remedy="SOURCE is a folder; check the container and the prefix"
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,9 +14,6 @@ from azcp_runtime.mpi.ranks import Ranks
 from azcp_runtime.source.location import BlobLocation, DirectoryLocation, Location
 
 _IDENTITY: Final = "identity"
-
-# The SDK warns of each failed try on standard error; what matters is raised.
-logging.getLogger("azure").addHandler(logging.NullHandler())
 
 
 def check_source(location: Location) -> Iterator[Check]:
