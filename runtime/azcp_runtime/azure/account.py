@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -28,10 +28,19 @@ _FOLDER_MARK: Final = "hdi_isfolder"
 _CONNECT_TIMEOUT_S: Final = 20.0
 _READ_TIMEOUT_S: Final = 60.0
 _PROPERTY_THREADS: Final = 16
+_PAGE_NAMES: Final = 5000
 
 
-def list_account(location: BlobLocation, secret: Secret, limits: RetryLimits) -> Iterator[Entry]:
+def list_account(
+    location: BlobLocation, secret: Secret, limits: RetryLimits, page_names: int = _PAGE_NAMES
+) -> Generator[Entry]:
     """Every blob below the location's prefix, names cut to what follows it.
+
+    Args:
+        location: the source.
+        secret: the credential.
+        limits: when to give up.
+        page_names: names in one answer, the service's most where it is not said.
 
     Raises:
         ListError: the account refused or could not be reached, or not even the folder is there.
@@ -40,7 +49,7 @@ def list_account(location: BlobLocation, secret: Secret, limits: RetryLimits) ->
     try:
         with _container(location, secret, limits) as container:
             pages = container.list_blobs(
-                name_starts_with=location.prefix or None, include=["metadata"], results_per_page=5000
+                name_starts_with=location.prefix or None, include=["metadata"], results_per_page=page_names
             ).by_page()
             before = None
             for page in pages:
