@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from azcp_kit.azurite import Azurite
 
 MIB: Final = 1 << 20
+SAS: Final = "sv=2024-11-04&se=2099-01-01T00:00:00Z&sr=c&sp=rl&sig=SECRET"
 
 
 def signature(azurite: Azurite, container: str) -> str:
@@ -54,6 +55,26 @@ def test_a_signature_is_taken_from_where_users_put_it(
     outcome = distribute(url, dest, *options, ranks=2, nodes=2, env=env)
     expect_distributed(outcome, dest, data_set, nodes=2)
     assert "sig=" not in outcome.text.replace("sig=***", "")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (f"https://a.blob.core.windows.net/c?{SAS}", "AZCP_SAS is a URL; give only what follows the ?"),
+        (f"a.blob.core.windows.net/c?{SAS}", "AZCP_SAS is a URL; give only what follows the ?"),
+        (f'"{SAS}"', "AZCP_SAS has quotes around it; give the SAS without them"),
+        (f"'?{SAS}'\n", "AZCP_SAS has quotes around it; give the SAS without them"),
+    ],
+)
+def test_a_signature_with_more_around_it_is_refused_before_anything_is_asked(
+    dest: Path, given: str, told: str
+) -> None:
+    with FaultAccount(stored(plain_data_set(10))) as account:
+        outcome = distribute(account.url(), dest, env={ENV_SAS: given})
+        assert account.exchanges() == []
+    outcome.expect(ExitCode.USAGE)
+    assert told in outcome.stderr
+    assert "SECRET" not in outcome.text
 
 
 def test_secrets_show_in_no_output_and_no_command_line(azurite: Azurite, container: str, dest: Path) -> None:

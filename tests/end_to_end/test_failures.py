@@ -64,7 +64,7 @@ def test_a_blob_that_cannot_be_had_fails_the_run_by_name_and_leaves_no_wrong_fil
         (faults.gone(), "BlobNotFound"),
         (faults.unauthorized(), "401"),
         (faults.forbidden("AuthorizationPermissionMismatch"), "Storage Blob Data Reader"),
-        (faults.forbidden("AuthorizationFailure"), "firewall"),
+        (faults.forbidden("AuthorizationFailure"), "the emulator refuses"),
         (faults.forbidden("AuthenticationFailed", "Signature did not match."), "AuthenticationFailed"),
         (faults.error(412, "ConditionNotMet"), "changed"),
         (faults.error(409, "BlobArchived"), "rehydrate"),

@@ -132,6 +132,17 @@ def test_what_is_no_metadata_service_ends_the_run_with_its_reason_alone(dest: Pa
     assert "<html>" not in outcome.text
 
 
+def test_without_any_credential_one_line_names_all_that_would_do(dest: Path) -> None:
+    with FaultAccount({}, tls=True) as account:
+        # A port that nobody serves.
+        nobody = account.trust | {"PATH": "", "AZURE_POD_IDENTITY_AUTHORITY_HOST": "http://127.0.0.1:9"}
+        outcome = distribute(account.url(), dest, env=nobody).expect(ExitCode.LIST)
+    (line,) = outcome.stderr.splitlines()
+    for told in ("no token for managed identity", "AZCP_SAS", "AZURE_STORAGE_KEY", "az login", "--auth anon"):
+        assert told in line
+    assert ".;" not in line
+
+
 @pytest.mark.parametrize("status", [404, 410, 429, 500, 503])
 def test_a_busy_metadata_service_is_asked_again(dest: Path, status: int) -> None:
     with TokenEndpoint(first=[status, status]) as endpoint, guarded(100, endpoint=endpoint) as account:

@@ -18,9 +18,12 @@ def test_rdma_that_is_required_and_not_there_ends_the_run_before_the_account_is_
     with FaultAccount(BLOBS) as account:
         outcome = distribute(account.url("data/p"), dest, "--require-rdma", ranks=2, nodes=2)
         assert account.exchanges() == []
-    expect_failure(outcome, ExitCode.PREFLIGHT, "transport")
-    assert "on all 2 nodes" in outcome.stderr
-    assert "(RDMA: --require-rdma)" in outcome.stderr
+    expect_failure(outcome, ExitCode.PREFLIGHT, "--require-rdma asks for RDMA", "on all 2 nodes")
+    lines = outcome.stderr.splitlines()
+    assert any(line.startswith("  transport: TCP") for line in lines)
+    assert outcome.stderr.count("on all 2 nodes") == outcome.stderr.count("--require-rdma asks") == 1
+    assert "  drop --require-rdma to run on TCP" in lines
+    assert "--allow-tcp" not in outcome.stderr
 
 
 def test_tcp_where_there_is_nothing_else_is_not_worth_a_word(dest: Path) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
-from azcp_runtime.contract import ExitCode
+from azcp_runtime.contract import ENV_ACCOUNT_KEY, ENV_SAS, ExitCode
 
 from tests.lab import faults
 from tests.lab.dataset import plain_data_set
@@ -16,9 +16,14 @@ from tests.lab.faults import FOREVER, Fault, listing
 from tests.lab.mpi import distribute
 from tests.lab.stored_blobs import StoredBlob, stored
 from tests.lab.trees import final_files
+from tests.lab.upload import blob_url, upload
+
+if TYPE_CHECKING:
+    from azcp_kit.azurite import Azurite
 
 MIB: Final = 1 << 20
 DATA: Final = StoredBlob(b"data")
+SAS: Final = "sv=2024-11-04&se=2099-01-01T00:00:00Z&sr=c&sp=rl"
 REFUSED_NAMES: Final = (
     "../outside",
     "a/../../b",
@@ -93,11 +98,35 @@ def test_a_container_that_does_not_exist_ends_the_run_at_the_listing(dest: Path)
     assert "ContainerNotFound" in outcome.stderr
 
 
+def test_an_account_that_is_not_here_was_not_deleted_meanwhile(dest: Path) -> None:
+    missing = Fault(faults.error(404, "ResourceNotFound"), when=listing, times=FOREVER)
+    with FaultAccount({}, [missing]) as account:
+        unsigned = distribute(account.url(), dest)
+        signed = distribute(account.url(), dest, env={ENV_SAS: "sp=rl&sig=x"})
+    expect_failure(signed, ExitCode.LIST, "no such account or container here")
+    assert "public" not in signed.stderr
+    expect_failure(unsigned, ExitCode.LIST, "or it is not public and wants a SAS, a key or an identity")
+    assert "deleted" not in signed.stderr + unsigned.stderr
+
+
+@pytest.mark.parametrize("given", ["sas", "key", "nothing"])
+def test_azurite_is_not_said_to_have_a_firewall(
+    azurite: Azurite, container: str, dest: Path, given: str
+) -> None:
+    upload(plain_data_set(10), azurite, container, "")
+    wrong = {"sas": {ENV_SAS: f"{SAS}&sig=eA%3D%3D"}, "key": {ENV_ACCOUNT_KEY: "eA=="}, "nothing": {}}
+    outcome = distribute(blob_url(azurite.endpoint, container), dest, env=wrong[given])
+    expect_failure(outcome, ExitCode.LIST)
+    assert "the emulator refuses" in outcome.stderr or given == "nothing"
+    assert "network" not in outcome.stderr
+    assert "deleted" not in outcome.stderr
+
+
 @pytest.mark.parametrize(
     ("code", "remedy"),
     [
         ("AuthorizationPermissionMismatch", "Storage Blob Data Reader"),
-        ("AuthorizationFailure", "firewall"),
+        ("AuthorizationFailure", "the emulator refuses"),
         ("AuthenticationFailed", "expired"),
     ],
 )

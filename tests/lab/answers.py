@@ -155,6 +155,7 @@ def _blob_headers(blob: StoredBlob) -> dict[str, str]:
         "Accept-Ranges": "bytes",
         "x-ms-blob-type": "BlockBlob",
     }
+    headers |= {f"x-ms-meta-{name}": value for name, value in blob.metadata.items()}
     return headers | ({"Content-Encoding": blob.content_encoding} if blob.content_encoding else {})
 
 

@@ -73,9 +73,11 @@ def list_page(
     shown = "".join(_blob_element(name, blobs[name], with_metadata) for name in names[:size])
     following = names[size] if len(names) > size else ""
     marker = base64.urlsafe_b64encode(following.encode()).decode()
+    # The client asks for its next page with what is repeated here.
+    most = f"<MaxResults>{query['maxresults']}</MaxResults>" if "maxresults" in query else ""
     return (
         '<?xml version="1.0" encoding="utf-8"?><EnumerationResults>'
-        f"<Prefix>{escape(prefix)}</Prefix><Blobs>{shown}</Blobs><NextMarker>{marker}</NextMarker>"
+        f"<Prefix>{escape(prefix)}</Prefix>{most}<Blobs>{shown}</Blobs><NextMarker>{marker}</NextMarker>"
         "</EnumerationResults>"
     ).encode()
 

@@ -6,10 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from azcp_runtime.azure.credential import Secret
 from azcp_runtime.contract import ENV_SIMULATE_NODES, ExitCode, UsageError
 from azcp_runtime.doctor.bandwidth import plan_trial, rounds_for
 from azcp_runtime.doctor.check import Status
@@ -17,8 +19,12 @@ from azcp_runtime.doctor.command import SCHEMA
 from azcp_runtime.doctor.options import parse_options
 from azcp_runtime.doctor.world_size import check_world
 from azcp_runtime.mpi.ranks import Seat
+from azcp_runtime.preflight.first_read import check_first_read
+from azcp_runtime.source.location import BlobLocation, parse_source
 
+from tests.lab import faults
 from tests.lab.fault_account import FaultAccount
+from tests.lab.faults import FOREVER, Fault, listing
 from tests.lab.mpi import FOREIGN, MPIRUN
 from tests.lab.stored_blobs import StoredBlob
 
@@ -186,12 +192,63 @@ def test_source_and_destination_are_looked_at_as_a_run_would(tmp_path: Path) -> 
     assert done.returncode == ExitCode.DONE, done.stdout
     assert checks["identity"]["found"] == "anonymous"
     assert {"account connection", "clock", "write speed"} <= set(checks)
+    assert checks["source"]["found"] == "lists and reads, first name a"
     assert checks["transport"] | {"found": ""} == {
         "name": "transport",
         "status": "ok",
         "found": "",
         "remedy": "",
     }
+
+
+def test_one_name_and_one_byte_are_asked_for_by_the_first_rank_alone() -> None:
+    blobs = {name: StoredBlob(b"abc") for name in ("a", "b", "c")}
+    with FaultAccount(blobs | {"1": StoredBlob(b"")}) as account:
+        done = doctor(account.url(), ranks=2, env={"NO_PROXY": "*", ENV_SIMULATE_NODES: "2"})
+        lists = [each.request for each in account.exchanges() if each.request.is_list]
+        (read,) = account.reads()
+    assert done.returncode == ExitCode.DONE, done.stdout
+    assert done.stdout.count("lists and reads, first name a") == 1
+    assert [each.query["maxresults"] for each in lists] == ["1", "1"]
+    assert (read.request.name, read.request.range) == ("a", (0, 0))
+
+
+@pytest.mark.parametrize(
+    ("fault", "below", "told"),
+    [
+        (Fault(faults.forbidden("AuthorizationPermissionMismatch"), when=listing), "", "HTTP 403 Auth"),
+        (Fault(faults.error(404, "ContainerNotFound"), when=listing), "", "the container does not exist"),
+        (Fault(faults.forbidden("AuthorizationFailure")), "", "it lists, but does not read: a: HTTP 403"),
+        (Fault(faults.whole_instead_of_range()), "", "the endpoint ignores ranges"),
+        (None, "/nope/", "nothing lies below"),
+        (None, "/a", "is a blob"),
+    ],
+)
+def test_what_a_run_would_refuse_is_a_finding(fault: Fault | None, below: str, told: str) -> None:
+    always = [replace(fault, times=FOREVER)] if fault else []
+    with FaultAccount({"a": StoredBlob(b"abc")}, always) as account:
+        done = doctor(f"{account.url()}{below}", "--json", env={"NO_PROXY": "*"})
+    check = nodes_of(done)[0]["checks"]["source"]
+    assert done.returncode == ExitCode.PREFLIGHT
+    assert check["status"] == "fail"
+    assert told in f"{check['found']}; {check['remedy']}"
+    assert done.stderr == ""
+
+
+def test_a_container_that_holds_nothing_is_a_warning() -> None:
+    with FaultAccount({}) as account:
+        done = doctor(account.url(), "--json", env={"NO_PROXY": "*"})
+    assert nodes_of(done)[0]["checks"]["source"]["status"] == "warn"
+
+
+def test_an_account_that_never_ends_its_answer_is_not_waited_for() -> None:
+    with FaultAccount({"a": StoredBlob(b"abc")}, [Fault(faults.never(), when=listing)]) as account:
+        location = parse_source(account.url())
+        assert isinstance(location, BlobLocation)
+        heard: list[bool] = []
+        check = check_first_read(location, Secret("anonymous"), lambda: heard.append(True), 1.0)
+    assert "no answer within 1 s" in check.found
+    assert heard
 
 
 def test_a_sas_that_has_ended_is_a_finding_and_stays_hidden() -> None:

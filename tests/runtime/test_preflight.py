@@ -41,17 +41,23 @@ def hca(tmp_path: Path) -> Devices:
     return read_devices(node.sys_root, node.dev_root)
 
 
-def found(
+def judged(
     devices: Devices, asked: Asked = PLAIN, pml: str = "ucx", ucx: UcxAnswer = RDMA, **env: str
-) -> dict[str, Status]:
-    """What is wrong, by the check's name."""
+) -> list[Check]:
+    """What is wrong."""
     wish = fabric_wish(
         devices, env, required=asked.require_rdma, allowed=asked.allow_tcp, named=asked.rail_devices
     )
     shm = SharedMemory(64 * MIB, 64 * MIB, is_writable=True)
     facts = QuickFacts(read_processor(), shm, ROOT, devices, ("eth0",), VERBS, ucx, pml)
-    checks = judge(facts, asked, wish, env)
-    return {check.name: check.status for check in checks if check.status is not Status.OK}
+    return [check for check in judge(facts, asked, wish, env) if check.status is not Status.OK]
+
+
+def found(
+    devices: Devices, asked: Asked = PLAIN, pml: str = "ucx", ucx: UcxAnswer = RDMA, **env: str
+) -> dict[str, Status]:
+    """How bad each of it is, by the check's name."""
+    return {check.name: check.status for check in judged(devices, asked, pml, ucx, **env)}
 
 
 def test_nothing_is_said_where_rdma_carries_the_run(hca: Devices) -> None:
@@ -96,6 +102,16 @@ def test_who_asked_for_rdma_is_named(hca: Devices) -> None:
     assert wish == Wish(is_required=True, is_allowed=False, because="UCX_TLS names RDMA")
 
 
+def test_a_setting_that_asks_for_rdma_is_told_once_and_the_option_not_at_every_check(hca: Devices) -> None:
+    nothing = UcxAnswer("1.18.1", (), "")
+    settings = {"UCX_TLS": "rc", "UCX_NET_DEVICES": "eth7"}
+    said = [check.found for check in judged(hca, pml="ob1", ucx=nothing, **settings)]
+    assert len(said) > 1
+    assert "".join(said).count("(RDMA: UCX_TLS names RDMA)") == 1
+    said = [check.found for check in judged(hca, replace(PLAIN, require_rdma=True), "ob1", nothing)]
+    assert "(RDMA:" not in "".join(said)
+
+
 def reports(*checks: Check, count: int = 1024) -> list[NodeReport]:
     """The same on every node."""
     return [NodeReport(node, f"n{node}", checks) for node in range(count)]
@@ -130,12 +146,29 @@ def test_all_failures_are_in_one_error_with_their_remedies() -> None:
         *reports(fail("memlock", "64 KiB", "raise it"), count=1),
         NodeReport(1, "n\x1b", (fail("x", "y", "z"),)),
     ]
-    error = failures_as_error(sorted_out(both, 2)[1])
-    assert (
-        str(error)
-        == r"on n0: memlock: 64 KiB; raise it | on n\x1b: x: y; z; --allow-tcp is content without RDMA"
-    )
+    error = failures_as_error(sorted_out(both, 2)[1], is_option=False)
+    assert str(error).splitlines() == [
+        "a setting asks for RDMA, which is not to be had",
+        "  on n0: memlock: 64 KiB",
+        "      -> raise it",
+        r"  on n\x1b: x: y",
+        "      -> z",
+        "  --allow-tcp takes TCP all the same",
+    ]
     assert error.exit_code is ExitCode.PREFLIGHT
+
+
+def test_nodes_that_all_fail_alike_are_named_once_and_so_is_the_option() -> None:
+    failing = reports(fail("devices", "none", "take some"), fail("transport", "TCP", "see it"), count=3)
+    error = failures_as_error(sorted_out(failing, 3)[1], is_option=True)
+    assert str(error).splitlines() == [
+        "--require-rdma asks for RDMA, which is not to be had on all 3 nodes",
+        "  devices: none",
+        "      -> take some",
+        "  transport: TCP",
+        "      -> see it",
+        "  drop --require-rdma to run on TCP",
+    ]
 
 
 def test_a_look_that_never_comes_back_is_a_finding_and_the_rank_stays_alive_meanwhile() -> None:

@@ -13,10 +13,18 @@ from azcp_runtime.contract import ExitCode
 from tests.lab.answers import error_answer
 
 
-def told(code: str, kind: str, detail: str = "", *, status: int = 403, skew_s: float = 0.0) -> str:
+def told(
+    code: str,
+    kind: str,
+    detail: str = "",
+    *,
+    status: int = 403,
+    skew_s: float = 0.0,
+    url: str = "https://10.1.2.3/a",
+) -> str:
     answer = error_answer(status, code, "Scripted.", detail)
     headers = dict(answer.headers) | {"Date": formatdate(time.time() + skew_s, usegmt=True)}
-    asker = Asker(kind, "https://127.0.0.1/a")
+    asker = Asker(kind, url)
     return remedy_for(read_refusal(status, headers, answer.body.decode()), asker, time.time())
 
 
@@ -25,7 +33,7 @@ def told(code: str, kind: str, detail: str = "", *, status: int = 403, skew_s: f
     [
         ("AuthorizationPermissionMismatch", "identity", "", "Storage Blob Data Reader"),
         ("AuthorizationPermissionMismatch", "sas", "", "sp=rl"),
-        ("AuthorizationFailure", "identity", "", "127.0.0.1 is 127.0.0.1 here, a private address"),
+        ("AuthorizationFailure", "identity", "", "forbid it; 10.1.2.3, a private address"),
         ("AuthorizationFailure", "sas", "", "the scope of the SAS"),
         ("AuthorizationSourceIPMismatch", "sas", "", "sip="),
         ("KeyBasedAuthenticationNotPermitted", "key", "", "use an identity"),
@@ -39,6 +47,28 @@ def told(code: str, kind: str, detail: str = "", *, status: int = 403, skew_s: f
 )
 def test_each_refusal_has_its_own_remedy(code: str, kind: str, detail: str, remedy: str) -> None:
     assert remedy in told(code, kind, detail)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:10000/a", "http://localhost:10000/a", "https://[::1]/a"])
+@pytest.mark.parametrize(
+    ("kind", "remedy"),
+    [
+        ("sas", "the emulator refuses the signature: check the SAS"),
+        ("key", "the emulator refuses the signature: check the key"),
+        ("anonymous", "the emulator refuses a request without credential: give a SAS or a key"),
+    ],
+)
+def test_an_emulator_is_not_said_to_have_network_rules(url: str, kind: str, remedy: str) -> None:
+    said = told("AuthorizationFailure", kind, url=url)
+    assert said.startswith(remedy)
+    assert "network" not in said
+
+
+def test_an_account_behind_a_tunnel_from_here_keeps_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = "a.blob.core.windows.net"
+    monkeypatch.setattr("azcp_runtime.azure.refusals._address", lambda _host: "127.0.0.1")
+    said = told("AuthorizationFailure", "key", url=f"https://{host}")
+    assert f"the network rules of the account forbid it; {host} is 127.0.0.1 here, a private" in said
 
 
 def test_clocks_that_differ_are_the_reason() -> None:

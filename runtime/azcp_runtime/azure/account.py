@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from itertools import chain
 from typing import Any, Final
 
 from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError
 from azure.storage.blob import BlobProperties, ContainerClient
 
 from azcp_runtime.azure.credential import Secret, asker_of, sdk_credential
+from azcp_runtime.azure.pages import PageTransport
 from azcp_runtime.azure.refusals import Asker, Refusal, clock_of, remedy_for
 from azcp_runtime.azure.retry import ListRetryPolicy, RetryLimits
 from azcp_runtime.contract import ENV_ACCOUNT_KEY, ENV_SAS, ListError
@@ -27,29 +30,42 @@ _FOLDER_MARK: Final = "hdi_isfolder"
 _CONNECT_TIMEOUT_S: Final = 20.0
 _READ_TIMEOUT_S: Final = 60.0
 _PROPERTY_THREADS: Final = 16
+_PAGE_NAMES: Final = 5000
 
 
-def list_account(location: BlobLocation, secret: Secret, limits: RetryLimits) -> Iterator[Entry]:
+def list_account(
+    location: BlobLocation, secret: Secret, limits: RetryLimits, page_names: int = _PAGE_NAMES
+) -> Generator[Entry]:
     """Every blob below the location's prefix, names cut to what follows it.
+
+    Args:
+        location: the source.
+        secret: the credential.
+        limits: when to give up.
+        page_names: names in one answer, the service's most where it is not said.
 
     Raises:
         ListError: the account refused or could not be reached, or not even the folder is there.
     """
     exists = not location.prefix
     try:
-        with _container(location, secret, limits) as container:
+        transport = PageTransport(location.prefix, **_timeouts(limits))
+        with _container(location, secret, limits, transport) as container:
             pages = container.list_blobs(
-                name_starts_with=location.prefix or None, include=["metadata"], results_per_page=5000
+                name_starts_with=location.prefix or None, include=["metadata"], results_per_page=page_names
             ).by_page()
             before = None
             for page in pages:
-                for properties in page:
+                left = [_entry(properties, location.prefix) for properties in page]
+                for entry in chain(transport.take(), left):
                     exists = True
-                    yield _entry(properties, location.prefix)
+                    yield entry
                 marker = getattr(pages, "continuation_token", None)
                 if marker and marker == before:
                     raise ListError(f"the listing of {location} goes round in a circle")
                 before = marker
+            if not exists:
+                raise _nothing(location, container)
     except AzureError as error:
         raise _list_error(location, asker_of(location, secret), error) from None
     except _NO_LISTING as error:
@@ -57,10 +73,6 @@ def list_account(location: BlobLocation, secret: Secret, limits: RetryLimits) ->
             f"{location} answered with something that is no listing ({type(error).__name__})",
             cause="a proxy or a portal in between",
         ) from None
-    if not exists:
-        raise ListError(
-            f"nothing lies below {location}", remedy="SOURCE is a folder; check the container and the prefix"
-        )
 
 
 def pinned(
@@ -101,15 +113,24 @@ def _asked(location: BlobLocation, container: ContainerClient, entry: Entry) -> 
     return found
 
 
-def _container(location: BlobLocation, secret: Secret, limits: RetryLimits) -> ContainerClient:
+def _timeouts(limits: RetryLimits) -> dict[str, float]:
+    return {
+        "connection_timeout": min(_CONNECT_TIMEOUT_S, limits.retry_time_s),
+        "read_timeout": min(_READ_TIMEOUT_S, limits.retry_time_s),
+    }
+
+
+def _container(
+    location: BlobLocation, secret: Secret, limits: RetryLimits, transport: PageTransport | None = None
+) -> ContainerClient:
     credential: Any = sdk_credential(secret, location.account)
     return ContainerClient(
         location.account_url,
         location.container,
         credential=credential,
         retry_policy=ListRetryPolicy(limits),
-        connection_timeout=min(_CONNECT_TIMEOUT_S, limits.retry_time_s),
-        read_timeout=min(_READ_TIMEOUT_S, limits.retry_time_s),
+        transport=transport,
+        **_timeouts(limits),
     )
 
 
@@ -132,20 +153,45 @@ def _entry(properties: BlobProperties, prefix: str) -> Entry:
     )
 
 
+def _nothing(location: BlobLocation, container: ContainerClient) -> ListError:
+    """Why nothing was listed: SOURCE may be a blob itself."""
+    name = location.prefix.removesuffix("/")
+    folder, _, last = name.rpartition("/")
+    with suppress(AzureError):
+        if last and not _entry(container.get_blob_client(name).get_blob_properties(), "").is_folder:
+            above = replace(location, prefix=f"{folder}/" if folder else "")
+            return ListError(
+                f"{str(location).removesuffix('/')} is a blob",
+                remedy=f"use its folder {above} with --include {shown(last.encode())}",
+            )
+    return ListError(
+        f"nothing lies below {location}", remedy="SOURCE is a folder; check the container and the prefix"
+    )
+
+
 def _list_error(location: BlobLocation, asker: Asker, error: AzureError) -> ListError:
     if isinstance(error, HttpResponseError) and error.status_code:
         code = _text(getattr(error, "error_code", ""))
-        remedy = (
-            "the container does not exist"
-            if code == "ContainerNotFound"
-            else remedy_for(_refusal(error, error.status_code, code), asker, time.time())
-        )
+        refused = _refusal(error, error.status_code, code)
+        remedy = _missing(code, asker) or remedy_for(refused, asker, time.time())
         return ListError(f"cannot list {location}: HTTP {error.status_code} {code}".rstrip(), remedy=remedy)
     first_line = str(error).strip().partition("\n")[0]
     remedy = "check the account's name, and that this machine reaches it"
     if isinstance(error, ClientAuthenticationError):
         remedy = f"set {ENV_SAS} or {ENV_ACCOUNT_KEY}, sign in with az login, or use --auth anonymous"
     return ListError(f"cannot list {location}: {type(error).__name__}: {first_line}", remedy=remedy)
+
+
+def _missing(code: str, asker: Asker) -> str:
+    """What to say where the account or the container is not there, or does not show itself."""
+    if code == "ContainerNotFound":
+        return "the container does not exist"
+    if code != "ResourceNotFound":
+        return ""
+    found = "no such account or container here"
+    # A container that is not public is denied to those who do not say who they are.
+    unseen = f"{found}, or it is not public and wants a SAS, a key or an identity"
+    return unseen if asker.kind == "anonymous" else found
 
 
 def _refusal(error: HttpResponseError, status: int, code: str) -> Refusal:

@@ -277,4 +277,4 @@ def _where(sink: Sink) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
+    return str(error).strip().partition("\n")[0].rstrip(".")

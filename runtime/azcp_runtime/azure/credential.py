@@ -166,7 +166,7 @@ def _sas(
         (env.get(ENV_SAS, ""), ENV_SAS),
         (connection.get("sharedaccesssignature", ""), ENV_CONNECTION_STRING),
     ):
-        if sas := checked_sas(text):
+        if sas := checked_sas(text, source):
             return hidden(Secret(SAS, sas, source))
     return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import threading
 import time
 from pathlib import Path
@@ -17,6 +18,9 @@ from azcp_runtime.scrub import hide
 
 _FORBIDDEN: Final = 403
 _PAUSE_S: Final = 10.0
+_QUOTES: Final = frozenset("\"'")
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|[^=?&]+\?")
+"""What comes before the query: with a scheme, or only a host and a path."""
 
 
 class Holder(Protocol):
@@ -104,14 +108,27 @@ class SasPolicy(HTTPPolicy[HttpRequest, Any]):
 def read_sas(file: Path) -> str:
     """The SAS in a file; raises UsageError."""
     try:
-        return checked_sas(file.read_text(encoding="ascii"))
+        return checked_sas(file.read_text(encoding="ascii"), str(file))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read the SAS in {file}: {type(error).__name__}") from None
 
 
-def checked_sas(text: str) -> str:
-    """A SAS without what surrounds it; raises UsageError."""
-    text = text.strip().lstrip("?")
+def checked_sas(text: str, source: str) -> str:
+    """A SAS without what surrounds it.
+
+    Args:
+        text: what was given.
+        source: where it was found, for messages, which never repeat the text.
+
+    Raises:
+        UsageError: it is none, or there is more around it than can be meant.
+    """
+    text = text.strip()
+    if text and _QUOTES.intersection((text[0], text[-1])):
+        raise UsageError(f"{source} has quotes around it", remedy="give the SAS without them")
+    if _URL.match(text):
+        raise UsageError(f"{source} is a URL", remedy="give only what follows the ?")
+    text = text.lstrip("?")
     if text and ("sig=" not in text or any(c.isspace() or not c.isascii() for c in text)):
         raise UsageError("the SAS is malformed", cause="it has no sig= field, or white space within")
     return text

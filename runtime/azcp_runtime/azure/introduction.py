@@ -11,7 +11,7 @@ from azcp_runtime.azure.credential import ANONYMOUS, IDENTITY, KEY, Secret, shar
 from azcp_runtime.azure.identity import find_identity
 from azcp_runtime.azure.sas import check_sas, parse_sas, utc
 from azcp_runtime.azure.told_identity import told_identity
-from azcp_runtime.contract import ENV_SAS, ListError
+from azcp_runtime.contract import ENV_ACCOUNT_KEY, ENV_SAS, ListError
 from azcp_runtime.source.location import BlobLocation
 
 
@@ -68,10 +68,11 @@ def _identity(which: str, env: Mapping[str, str]) -> str:
     try:
         info = shared_token(which).get_token_info()
     except AzureError as error:
-        first_line = str(error).strip().partition("\n")[0]
+        first_line = str(error).strip().partition("\n")[0].rstrip(".")
         raise ListError(
             f"no token for {identity}: {first_line}",
-            remedy=f"check the identity, set {ENV_SAS} or use --auth anonymous",
+            remedy=f"check the identity, set {ENV_SAS} or {ENV_ACCOUNT_KEY}, sign in with az login, "
+            "or use --auth anonymous",
         ) from None
     told = told_identity(info.token)
     return f"{identity}{f': {told}' if told else ''}; token until {utc(info.expires_on)}"

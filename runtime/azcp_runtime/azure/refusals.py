@@ -45,6 +45,12 @@ _BY_STATUS: Final = {
     409: "its state forbids reading, such as the archive tier",
     412: "it changed after the listing; run again when nobody writes to it",
 }
+_BY_EMULATOR: Final = {
+    "sas": "the signature: check the SAS, its permissions and its end",
+    "key": "the signature: check the key",
+    "identity": "the token: check the identity",
+    "anonymous": "a request without credential: give a SAS or a key",
+}
 _BY_DETAIL: Final = (
     (("time frame", "expiry time"), "the SAS has expired or is not valid yet; make a new one"),
     (("did not match",), "the signature is wrong: another account's or a rotated key, or a SAS cut short"),
@@ -170,17 +176,29 @@ def _skew(refused: Refusal, now: float) -> str:
 
 def _network(asker: Asker) -> str:
     host = urlsplit(asker.account_url).hostname or ""
+    if _is_loopback(host):
+        # Emulators have this code for all that they refuse, and no network rules.
+        return f"the emulator refuses {_BY_EMULATOR.get(asker.kind, 'the credential: check it')}"
     told = "the network rules of the account or the scope of the SAS forbid it"
     if asker.kind != "sas":
         told = "the network rules of the account forbid it"
     if address := _address(host):
+        seen = f"{host}," if host == address else f"{host} is {address} here,"
         if ipaddress.ip_address(address).is_private:
-            return f"{told}; {host} is {address} here, a private address: check the endpoint and the firewall"
+            return f"{told}; {seen} a private address: check the endpoint and the firewall"
         return (
-            f"{told}; {host} is {address} here, a public address: admit this network in its firewall, "
+            f"{told}; {seen} a public address: admit this network in its firewall, "
             "or use a private endpoint and its DNS zone"
         )
     return f"{told}; check its firewall and private endpoint"
+
+
+def _is_loopback(host: str) -> bool:
+    """By the name that was given: an account's own name may lead to a tunnel on this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _address(host: str) -> str:

@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--version", action="version", version=f"azcp-doctor {__version__}")
-    add("source", nargs="?", metavar="SOURCE", help="what a run would read: is it reached, and as whom")
+    add("source", nargs="?", metavar="SOURCE", help="what a run would read: whether it can be, and as whom")
     add("folder", nargs="?", type=_folder, metavar="DEST", help="the same as --dest")
     add("--json", action="store_true", help="schema, and a list of nodes with their checks, as JSON")
     add("--dest", type=_folder, metavar="DIR", help="where a run would write; up to 256 MiB are tried there")

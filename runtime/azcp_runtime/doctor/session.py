@@ -21,7 +21,7 @@ from azcp_runtime.mpi.launch import launched_by_mpi
 from azcp_runtime.mpi.ranks import Ranks
 from azcp_runtime.mpi.solo import Solo
 from azcp_runtime.preflight.counters import check_carrier, received_bytes
-from azcp_runtime.preflight.source import check_source, shared_identity
+from azcp_runtime.preflight.source import check_source, shared_access
 from azcp_runtime.preflight.wish import fabric_wish
 from azcp_runtime.source.location import parse_source
 
@@ -54,7 +54,7 @@ def reports_of_all(
     fabric = measure(ranks)
     after = received_bytes(facts.devices)
     location = parse_source(options.source) if options.source is not None else None
-    identity = shared_identity(ranks, location, options.auth, options.sas_file, env) if location else ()
+    access = shared_access(ranks, location, options.auth, options.sas_file, env) if location else ()
     if ranks.seat.rail:  # what is true of the node needs to be looked at by one of its ranks
         return gather_reports(ranks, None)
     maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
@@ -65,7 +65,7 @@ def reports_of_all(
         wish = fabric_wish(facts.devices, env, required=options.require_rdma, allowed=options.allow_tcp)
         carrier = check_carrier(fabric.received_bytes, before, after, is_required=wish.is_required)
         checks += [fabric.check, *([carrier] if carrier and not wish.is_allowed else [])]
-    checks += [*identity, *check_source(location)] if location else []
+    checks += [*access[:1], *check_source(location), *access[1:]] if location else []
     dest = _dest(options, ranks, env)
     made = missing_folders(dest) if dest else []
     try:

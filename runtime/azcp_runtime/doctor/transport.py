@@ -67,7 +67,8 @@ def check_transport(pml: str, facts: UcxAnswer, *, is_required: bool) -> Check:
     if not rdma:
         why = f"; UCX: {facts.error}" if facts.error else f"; UCX {facts.version} sees no RDMA device"
         found = f"TCP ({pml})" if pml else "it would be TCP"
-        remedy = "the checks above tell what keeps RDMA away"
+        remedy = "see memlock, verbs devices and verbs providers"
+        remedy += "" if is_required else "; --allow-tcp where TCP is meant"
         return without_rdma(_NAME, found + why, remedy, is_required=is_required)
     names, devices = few(sorted({each for each, _ in rdma})), few(sorted({each for _, each in rdma}))
     if facts.error:

@@ -85,8 +85,8 @@ def judge(facts: QuickFacts, asked: Asked, wish: Wish, env: Mapping[str, str]) -
     yield check_page_size(facts.processor)
     yield _warned(check_shared_memory(facts.shared_memory, asked.rails, None))
     if _matters(asked, wish, facts.devices):
-        for check in _fabric(facts, asked, wish, env):
-            yield _reasoned(check, wish) if wish.is_required else _warned(check)
+        checks = _fabric(facts, asked, wish, env)
+        yield from _reasoned(checks, wish, asked) if wish.is_required else map(_warned, checks)
 
 
 def _warned(check: Check) -> Check:
@@ -94,10 +94,15 @@ def _warned(check: Check) -> Check:
     return replace(check, status=Status.WARN) if check.status is Status.FAIL else check
 
 
-def _reasoned(check: Check, wish: Wish) -> Check:
-    if check.status is not Status.FAIL:
-        return check
-    return replace(check, found=f"{check.found} (RDMA: {wish.because})")
+def _reasoned(checks: Iterator[Check], wish: Wish, asked: Asked) -> Iterator[Check]:
+    """The checks, the first that fails with the setting that asked for RDMA; an option is known to all."""
+    told = asked.require_rdma
+    for check in checks:
+        if check.status is Status.FAIL and not told:
+            told = True
+            yield replace(check, found=f"{check.found} (RDMA: {wish.because})")
+        else:
+            yield check
 
 
 def _fabric(facts: QuickFacts, asked: Asked, wish: Wish, env: Mapping[str, str]) -> Iterator[Check]:

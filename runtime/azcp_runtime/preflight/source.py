@@ -1,8 +1,7 @@
-"""The source of a run, looked at without reading it: who would ask, and whether it is there to be asked."""
+"""The source of a run: who would ask, whether it is reached, and whether it lets itself be read."""
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,9 +15,6 @@ from azcp_runtime.source.location import BlobLocation, DirectoryLocation, Locati
 
 _IDENTITY: Final = "identity"
 
-# The SDK warns of each failed try on standard error; what matters is raised.
-logging.getLogger("azure").addHandler(logging.NullHandler())
-
 
 def check_source(location: Location) -> Iterator[Check]:
     """Whether this node reaches the source."""
@@ -30,10 +26,10 @@ def check_source(location: Location) -> Iterator[Check]:
     yield from check_reach(location)
 
 
-def shared_identity(
+def shared_access(
     ranks: Ranks, location: Location, auth: str, sas_file: Path | None, env: Mapping[str, str]
 ) -> tuple[Check, ...]:
-    """What rank 0 finds of the credential, on every rank: as in a run, it alone asks for a token.
+    """What rank 0 finds of the credential and of what it opens, on every rank: as in a run, it alone asks.
 
     Args:
         ranks: the world.
@@ -46,21 +42,28 @@ def shared_identity(
         return ()
     if ranks.seat.rank:
         return decode(ranks.share(None)).checks
-    check = _identity(location, auth, sas_file, env)
-    ranks.share(encode(NodeReport(0, "", (check,))))
-    return (check,)
+    checks = tuple(_access(ranks, location, auth, sas_file, env))
+    ranks.share(encode(NodeReport(0, "", checks)))
+    return checks
 
 
-def _identity(location: BlobLocation, auth: str, sas_file: Path | None, env: Mapping[str, str]) -> Check:
+def _access(
+    ranks: Ranks, location: BlobLocation, auth: str, sas_file: Path | None, env: Mapping[str, str]
+) -> Iterator[Check]:
     from azcp_runtime.azure.credential import find_secret
     from azcp_runtime.azure.introduction import introduce
+    from azcp_runtime.preflight.first_read import check_first_read
 
     lines: list[str] = []
     try:
-        introduce(find_secret(location, auth, sas_file, env), location, env, lines.append, lists=True)
+        secret = find_secret(location, auth, sas_file, env)
+        introduce(secret, location, env, lines.append, lists=True)
     except AzcpError as error:
-        return fail(_IDENTITY, f"{error.what} ({error.cause})" if error.cause else error.what, error.remedy)
-    return ok(_IDENTITY, "; ".join(lines) or "anonymous")
+        what = f"{error.what} ({error.cause})" if error.cause else error.what
+        yield fail(_IDENTITY, what, error.remedy)
+        return
+    yield ok(_IDENTITY, "; ".join(lines) or "anonymous")
+    yield check_first_read(location, secret, ranks.hear)
 
 
 def _folder(path: Path) -> Check:

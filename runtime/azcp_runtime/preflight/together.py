@@ -38,6 +38,15 @@ class _Same:
     amounts: tuple[Check, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What fails: on which nodes, which is empty where there is one, what was found, and what to do."""
+
+    where: str
+    said: str
+    remedy: str
+
+
 def preflight(ranks: Ranks, asked: Asked, env: Mapping[str, str], warn: Callable[[str], None]) -> None:
     """Look at every node; to be called on every rank.
 
@@ -56,7 +65,7 @@ def preflight(ranks: Ranks, asked: Asked, env: Mapping[str, str], warn: Callable
     for line in warnings:
         warn(line)
     if failures:
-        raise failures_as_error(failures)
+        raise failures_as_error(failures, is_option=asked.require_rdma)
 
 
 def looked(
@@ -83,8 +92,8 @@ def looked(
     return [replace(each, found=each.found[:_LONGEST], remedy=each.remedy[:_LONGEST]) for each in found]
 
 
-def sorted_out(reports: Sequence[NodeReport], nodes: int) -> tuple[list[str], list[tuple[str, str]]]:
-    """Warnings as lines, and failures as pairs of what and remedy; each once, with its nodes.
+def sorted_out(reports: Sequence[NodeReport], nodes: int) -> tuple[list[str], list[Failure]]:
+    """Warnings as lines, and what fails; each once, with its nodes.
 
     Args:
         reports: what is wrong, of the nodes where something is.
@@ -92,20 +101,31 @@ def sorted_out(reports: Sequence[NodeReport], nodes: int) -> tuple[list[str], li
     """
     warnings, failures = [], []
     for same in _fewer(_alike(reports)):
-        check = same.check
-        said = f"{_where(same.nodes, nodes)}{check.name}: {_with_amounts(check.found, same.amounts)}"
+        check, where = same.check, _where(same.nodes, nodes)
+        said = f"{check.name}: {_with_amounts(check.found, same.amounts)}"
         if check.status is Status.FAIL:
-            failures.append((said, check.remedy))
+            failures.append(Failure(where, said, check.remedy))
         else:
-            warnings.append(f"{said}; {check.remedy}")
+            warnings.append(f"{where}{': ' if where else ''}{said}; {check.remedy}")
     return warnings, failures
 
 
-def failures_as_error(failures: Sequence[tuple[str, str]]) -> PreflightError:
-    """One error for all that fails, each with its remedy; what fails is RDMA that was asked for."""
-    *others, (what, remedy) = failures
-    before = "".join(f"{other}; {its_remedy} | " for other, its_remedy in others)
-    return PreflightError(f"{before}{what}", remedy=f"{remedy}; --allow-tcp is content without RDMA")
+def failures_as_error(failures: Sequence[Failure], *, is_option: bool) -> PreflightError:
+    """One error for all that fails, which is RDMA that was asked for: a line each, and one with what to do.
+
+    Args:
+        failures: at least one.
+        is_option: whether --require-rdma asked for it, and not a setting.
+    """
+    places = list(dict.fromkeys(failure.where for failure in failures))
+    everywhere = places[0] if len(places) == 1 else ""
+    asker = "--require-rdma asks" if is_option else "a setting asks"
+    lines = [f"{asker} for RDMA, which is not to be had{' ' if everywhere else ''}{everywhere}"]
+    for failure in failures:
+        where = "" if everywhere else failure.where
+        lines += [f"  {where}{': ' if where else ''}{failure.said}", f"      -> {failure.remedy}"]
+    last = "drop --require-rdma to run on TCP" if is_option else "--allow-tcp takes TCP all the same"
+    return PreflightError("\n".join([*lines, f"  {last}"]))
 
 
 def _alike(reports: Sequence[NodeReport]) -> list[_Same]:
@@ -140,12 +160,12 @@ def _where(reports: Sequence[NodeReport], nodes: int) -> str:
     if nodes == 1:
         return ""
     if len(reports) == nodes:
-        return f"on all {nodes} nodes: "
+        return f"on all {nodes} nodes"
     names = [shown(os.fsencode(report.host)) for report in reports]
     if len(names) <= _NAMED:
-        return f"on {', '.join(names)}: "
+        return f"on {', '.join(names)}"
     numbers = few(_ranges(sorted(report.node for report in reports)), _NAMED)
-    return f"on {len(names)} of {nodes} nodes ({numbers}; the first is {names[0]}): "
+    return f"on {len(names)} of {nodes} nodes ({numbers}; the first is {names[0]})"
 
 
 def _ranges(numbers: Sequence[int]) -> list[str]:

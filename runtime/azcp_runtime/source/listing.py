@@ -18,7 +18,8 @@ LARGEST_FILE_BYTES: Final = 1 << 48
 
 _NO_MD5: Final = bytes(MD5_BYTES)
 _HEAD: Final = struct.Struct("<Q")
-_ARCHIVE: Final = "Archive"
+ARCHIVE: Final = "Archive"
+"""The tier whose blobs cannot be read before they are rehydrated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ def _columns(entries: Iterable[Entry]) -> Listing:
             raise ListError(f"{shown(entry.name)} has an impossible size: {entry.size}")
         if _is_marker(entry):
             continue
-        if entry.tier == _ARCHIVE:
+        if entry.tier == ARCHIVE:
             archived.append(len(names))
         names.append(entry.name)
         sizes.append(entry.size)

@@ -92,9 +92,19 @@ def chosen(listing: Listing, include: Sequence[bytes], exclude: Sequence[bytes])
         raise ListError(
             f"none of {len(listing)} names is left by{said}",
             cause="patterns are matched against names below SOURCE",
-            remedy="* stops at a slash, ** does not; quote patterns, or the shell replaces them",
+            remedy=_folder_meant(listing.names, include)
+            or "* stops at a slash, ** does not; quote patterns, or the shell replaces them",
         )
     return select(listing, keep) if len(keep) < len(listing) else listing
+
+
+def _folder_meant(names: Sequence[bytes], include: Sequence[bytes]) -> str:
+    """What to write instead of a pattern that names a folder without saying so."""
+    for pattern in include[:_SAID]:
+        below = _any_of([pattern + b"/"])
+        if not pattern.endswith(b"/") and any(below.fullmatch(_text(name)) for name in names):
+            return f"a folder is {shown(pattern)}/"
+    return ""
 
 
 def _between_double_stars(folders: Sequence[str]) -> list[str]:
