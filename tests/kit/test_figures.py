@@ -21,7 +21,8 @@ def drawn(**values: object) -> Timeline:
 
 def stages(**values: object) -> dict[str, Any]:
     """The stages with other values in them."""
-    return copy.deepcopy(REPORT["stages"]) | values
+    changed_stages: dict[str, Any] = copy.deepcopy(REPORT["stages"]) | values
+    return changed_stages
 
 
 def tiles(drawing: Timeline) -> dict[str, tuple[str, str]]:
@@ -75,6 +76,12 @@ def test_what_came_from_nodes_disks_is_not_called_a_download() -> None:
     assert drawing.head[3] == "Read"
     assert drawing.title.startswith("Read, ")
     assert tiles(drawing)["Download"] == ("-", "all was read from nodes' disks")
+
+
+def test_a_node_that_missed_nothing_is_not_done_after_no_time() -> None:
+    assert [band.done for band in drawn(ranks=changed(written_bytes=0)["ranks"]).bands] == [
+        "nothing to write"
+    ]
 
 
 def test_parts_from_nodes_disks_are_seen_where_every_file_needs_the_source() -> None:

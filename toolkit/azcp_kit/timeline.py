@@ -141,6 +141,11 @@ class _Words:
     labels: tuple[str, ...]
     last: str
 
+    def done(self, node: NodeRates) -> str:
+        """When a node wrote its last byte, if it had any to write."""
+        wrote = any(rank.written_bytes for rank in node.ranks)
+        return f"{self.last} {format_seconds(node.finish_s)}" if wrote else "nothing to write"
+
 
 def _keys(read: Reading, tops: tuple[float, ...]) -> tuple[Key, ...]:
     meanings = (read.origin, "from the other nodes", "to its own disk")
@@ -178,7 +183,7 @@ def _band(node: NodeRates, tops: tuple[float, ...], end_s: float, words: _Words,
     return Band(
         name=f"Node {node.node}",
         host=node.host,
-        done=f"{words.last} {format_seconds(node.finish_s)}",
+        done=words.done(node),
         finish=f"{100 * node.finish_s / end_s if end_s else 0:.2f}",
         slowest=slowest,
         rows=tuple(
