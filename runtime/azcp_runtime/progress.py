@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -22,6 +22,11 @@ class Moved:
     received: int
     written: int
 
+    @property
+    def passed(self) -> int:
+        """Through this rank, whether its own node needs them or not."""
+        return self.fetched + self.received
+
 
 class Display(Protocol):
     """Something that shows how far the run is."""
@@ -35,59 +40,69 @@ class Display(Protocol):
         """The pass is over."""
 
 
-def choose_display(goal: Moved, env: Mapping[str, str]) -> Display | None:
-    """The display for rank 0's standard error, or None where the environment wants none."""
+def choose_display(goal: Moved, env: Mapping[str, str], rails: int = 1) -> Display | None:
+    """The display for rank 0's standard error, or None where the environment wants none or nothing moves."""
     kind = env.get(ENV_PROGRESS, "live" if sys.stderr.isatty() else "lines")
-    if kind == "none":
+    if kind == "none" or not goal.passed:
         return None
-    return _Live(goal) if kind == "live" else _Lines(goal.written)
+    where = f" on rail 0 of {rails}" if rails > 1 else ""
+    return _Live(goal, where) if kind == "live" else _Lines(goal, where)
+
+
+def done_bytes(moved: Moved, goal: Moved) -> int:
+    """Bytes that have passed through this rank, without those that its own node has yet to write.
+
+    A node that misses nothing still passes on what the others miss.
+    """
+    unwritten = max(0, goal.written - moved.written)
+    return max(0, min(moved.passed, goal.passed - unwritten))
 
 
 class _Lines:
-    """For logs: percent, rates since the last line, time left."""
+    """For logs: percent, rates since the last line, time left; only of what there is to do."""
 
     every_s = _LINE_EVERY_S
 
-    def __init__(self, total_bytes: int) -> None:
-        self._total = total_bytes
+    def __init__(self, goal: Moved, where: str) -> None:
+        self._goal = goal
+        self._where = where
         self._before = (Moved(0, 0, 0), 0.0)
 
     def show(self, moved: Moved, seconds: float) -> None:
         """Write a line."""
         before, then = self._before
         self._before = (moved, seconds)
-        span = max(seconds - then, 1e-9)
-        missing = max(0, self._total - moved.written)
-        remaining = f"{missing * seconds / moved.written:.0f}s left" if moved.written else "time left unknown"
+        total, done = self._goal.passed, done_bytes(moved, self._goal)
+        remaining = f"{(total - done) * seconds / done:.0f}s left" if done else "time left unknown"
+        rates = self._rates(moved, before, max(seconds - then, 1e-9))
         print(
-            f"[progress] {percent(moved.written, self._total):.1f}% "
-            f"{format_size(moved.written)} of {format_size(self._total)}, "
-            f"fetch {format_rate(moved.fetched - before.fetched, span)}, "
-            f"receive {format_rate(moved.received - before.received, span)}, "
-            f"write {format_rate(moved.written - before.written, span)}, {remaining}",
+            f"[progress] {percent(done, total):.1f}% {format_size(done)} of {format_size(total)}"
+            f"{self._where}, {', '.join((*rates, remaining))}",
             file=sys.stderr,
             flush=True,
         )
+
+    def _rates(self, moved: Moved, before: Moved, span: float) -> Iterator[str]:
+        for name, goal, now, then in (
+            ("fetch", self._goal.fetched, moved.fetched, before.fetched),
+            ("receive", self._goal.received, moved.received, before.received),
+            ("write", self._goal.written, moved.written, before.written),
+        ):
+            if goal:
+                yield f"{name} {format_rate(now - then, span)}"
 
     def close(self) -> None:
         """Nothing is left on the screen."""
 
 
 class _Live:
-    """For terminals: three bars, drawn by rich."""
+    """For terminals: a bar for each of the three that has anything to do, drawn by rich."""
 
     every_s = _DISPLAY_EVERY_S
 
-    def __init__(self, goal: Moved) -> None:
+    def __init__(self, goal: Moved, where: str) -> None:
         from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            DownloadColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-            TransferSpeedColumn,
-        )
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
         # mpirun forwards the bytes of rank 0's pipe to its own terminal, so the codes arrive.
         console = Console(stderr=True, force_terminal=True)
@@ -95,21 +110,27 @@ class _Live:
             TextColumn("{task.description:>8}"),
             BarColumn(),
             DownloadColumn(binary_units=True),
-            TransferSpeedColumn(),
+            TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),
             console=console,
             auto_refresh=False,
         )
-        self._bar = self._progress.add_task("on disk", total=goal.written)
-        self._fetch = self._progress.add_task("fetched", total=goal.fetched)
-        self._receive = self._progress.add_task("received", total=goal.received)
+        goals = {"on disk": goal.written, "fetched": goal.fetched, "received": goal.received}
+        self._bars = {
+            name: self._progress.add_task(f"{name}{where}", total=total, rate="")
+            for name, total in goals.items()
+            if total
+        }
         self._progress.start()
 
     def show(self, moved: Moved, seconds: float) -> None:  # noqa: ARG002 - rich keeps the time itself
-        """Draw."""
-        self._progress.update(self._bar, completed=moved.written)
-        self._progress.update(self._fetch, completed=moved.fetched)
-        self._progress.update(self._receive, completed=moved.received)
+        """Draw; the rate in the units of the lines and the summary."""
+        done = {"on disk": moved.written, "fetched": moved.fetched, "received": moved.received}
+        for name, bar in self._bars.items():
+            self._progress.update(bar, completed=done[name])
+            task = self._progress.tasks[bar]
+            speed = task.finished_speed or task.speed or 0.0
+            self._progress.update(bar, rate=format_rate(round(speed), 1.0))
         self._progress.refresh()
 
     def close(self) -> None:

@@ -192,7 +192,7 @@ class Run:
         needs = needs_of(plan, destination, self._ranks.seat, listing)
         wanted = self._is_root and not self._options.no_progress
         goal = goals(plan, self._ranks.seat, sum(needs.missing))
-        display = choose_display(goal, self._env) if wanted else None
+        display = choose_display(goal, self._env, self._ranks.seat.rails) if wanted else None
         identity = source_identity(location)
         work = Work(self._options, listing, plan, budget, destination, needs, identity, reader, gate, retries)
         one_pass = Pass(self._ranks, work, Watch(display), Trouble(), stop)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 from azcp_runtime.contract import ENV_SAS, STATE_DIR, ExitCode
+from azcp_runtime.contract.units import format_size
 from azcp_runtime.disk.records import read_records
 from azcp_runtime.disk.tree import partial_path
 from azcp_runtime.plan.ranges import Range, merged, total
@@ -108,7 +109,8 @@ def test_another_number_of_ranks_goes_on_and_only_what_nobody_has_is_served(
     outcome = distribute(account.url(), dest, *OPTIONS, ranks=ranks, nodes=nodes)
     summary_of(outcome)
     assert served_since(account, before) == DATA.blobs[0].content.size - total(there)
-    assert f"resumed inside 1 unfinished files: of {DATA.blobs[0].content.size} bytes" in outcome.stderr
+    size = format_size(DATA.blobs[0].content.size)
+    assert f"resumed inside 1 unfinished file: of {size} there are " in outcome.stderr
     expect_trees(dest, DATA, nodes)
 
 

@@ -78,6 +78,12 @@ def test_the_download_of_many_nodes_is_drawn_on_a_scale_of_its_own() -> None:
     assert drawing.bands[0].rows[0].line.startswith("M0 100V0.0")
 
 
+def test_the_download_of_all_nodes_names_its_own_scale() -> None:
+    together = timeline(report(record(0, 0, 4), record(1, 1, 4))).together
+    assert together
+    assert together.host == "download in total, 0 to 4.00 kb/s; broadcast and write per node"
+
+
 def test_the_ranks_of_a_node_are_summed() -> None:
     (node,) = node_rates(report(record(0, 0, 4), record(1, 0, 4)))
     assert node.written[0] == pytest.approx(2000)

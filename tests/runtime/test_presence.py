@@ -9,11 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from azcp_runtime.contract.units import format_size
 from azcp_runtime.disk.kept import Kept
 from azcp_runtime.mpi.ranks import Seat
 from azcp_runtime.mpi.solo import Solo
 from azcp_runtime.plan.chunks import ALIGN
-from azcp_runtime.plan.presence import AZURE, SKIP, Diff
+from azcp_runtime.plan.presence import AZURE, SKIP, Diff, Segment, counted
 from azcp_runtime.plan.ranges import merged
 from azcp_runtime.source.listing import Entry, make_listing
 from azcp_runtime.stages.presence import exchange, resumed_line
@@ -129,16 +130,24 @@ def test_every_byte_comes_from_who_has_a_record_of_it_and_from_the_source_only_i
 NOTHING: Final = Holding(is_held=False, is_whole=False, blocks=frozenset())
 
 
-def test_what_is_resumed_is_told_in_bytes() -> None:
+def test_what_is_resumed_is_told_in_the_units_of_people() -> None:
     first = Holding(is_held=False, is_whole=False, blocks=frozenset({0, 1}))
     others = Holding(is_held=False, is_whole=False, blocks=frozenset({0}))
     diff = together([(first, NOTHING), (others, NOTHING), (others, NOTHING)])[0]
-    assert resumed_line(diff) == (
-        f"resumed inside 1 unfinished files: of {SIZE} bytes {ALIGN} are on every node, {ALIGN} on some"
+    part = format_size(ALIGN)
+    assert resumed_line(diff, NODES) == (
+        f"resumed inside 1 unfinished file: of {format_size(SIZE)} there are {part} on every node, "
+        f"{part} on some nodes"
     )
     assert diff.source_bytes(LISTING.sizes) == 2 * SIZE - 2 * ALIGN
     assert (diff.azure, diff.peer, diff.skipped) == (2, 0, 0)
 
 
+def test_what_one_node_resumes_is_told_without_other_nodes() -> None:
+    segments = {0: [Segment(0, 3 << 20, SKIP), Segment(3 << 20, 4 << 20, AZURE)], 1: [Segment(0, 6, SKIP)]}
+    told = resumed_line(counted(array("l", [AZURE, SKIP]), segments), 1)
+    assert told == "resumed inside 2 unfinished files: of 4.0 MiB there are 3.0 MiB here"
+
+
 def test_nothing_is_told_where_nothing_is_resumed() -> None:
-    assert resumed_line(together([(NOTHING, NOTHING)] * NODES)[0]) == ""
+    assert resumed_line(together([(NOTHING, NOTHING)] * NODES)[0], NODES) == ""

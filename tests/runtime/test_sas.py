@@ -6,7 +6,7 @@ import datetime as dt
 from typing import Final
 
 import pytest
-from azcp_runtime.azure.sas import check_lasts, check_sas, parse_sas, utc
+from azcp_runtime.azure.sas import check_lasts, check_sas, parse_sas, utc, when
 from azcp_runtime.contract import PreflightError, UsageError
 
 NOW: Final = dt.datetime(2026, 6, 1, 12, tzinfo=dt.UTC).timestamp()
@@ -83,9 +83,15 @@ def test_a_time_is_read_in_each_form_that_the_service_takes(text: str, told: str
 
 
 def test_a_sas_that_cannot_last_is_refused() -> None:
-    with pytest.raises(PreflightError, match="in 5 s, before 10000000 bytes") as caught:
+    with pytest.raises(PreflightError, match="in 5 s, before 9.5 MiB") as caught:
         check_lasts(NOW + 5, NOW, 10_000_000, 1, 1_000_000)
     assert "10 s at least" in str(caught.value)
+
+
+def test_the_end_of_a_sas_is_told_in_hours_where_it_is_hours_away() -> None:
+    assert when(NOW + 86388, NOW).endswith(" UTC, in 24 h")
+    assert when(NOW - 5, NOW).endswith(" UTC, in 0 s")
+    assert "may take 28 h" in check_lasts(NOW + 86388, NOW, 10**14, 1, None)
 
 
 def test_a_sas_that_may_not_last_is_warned_of() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from azcp_runtime.contract.units import format_rate, format_size, parse_rate, parse_size
+from azcp_runtime.contract.units import format_rate, format_seconds, format_size, parse_rate, parse_size
 
 
 @pytest.mark.parametrize(
@@ -83,3 +83,18 @@ def test_a_size_is_printed_in_binary_units() -> None:
         "1.5 GiB",
         "2.0 TiB",
     ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (0, "0 s"),
+        (299.4, "299 s"),
+        (299.6, "5 min"),
+        (5 * 3600 - 1, "300 min"),
+        (86388, "24 h"),
+        (7 * 86400, "7 days"),
+    ],
+)
+def test_a_span_of_time_is_told_in_a_unit_that_people_count_in(seconds: float, told: str) -> None:
+    assert format_seconds(seconds) == told

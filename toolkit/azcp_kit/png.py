@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from azcp_kit.axes import Tick
-    from azcp_kit.timeline import Band, Key, Row, Tile, Timeline
+    from azcp_kit.figures import Tile
+    from azcp_kit.timeline import Band, Key, Row, Timeline
 
 MOST_NODES: Final = 8
 """With more bands, a picture that fits a window or a slide can't be read."""
@@ -30,7 +31,7 @@ LEGEND_HEIGHT: Final = 80
 AXIS_HEIGHT: Final = 30
 HEADER_HEIGHT, ROW_HEIGHT, ROW_GAP, BAND_PAD = 30, 34, 6, 10
 BAND_HEIGHT: Final = HEADER_HEIGHT + 3 * (ROW_HEIGHT + ROW_GAP) + BAND_PAD
-FOOT_HEIGHT: Final = 62
+FOOT_HEIGHT: Final = 80
 
 
 def write_png(drawing: Timeline, path: Path) -> None:
@@ -46,7 +47,7 @@ def write_png(drawing: Timeline, path: Path) -> None:
     canvas = Canvas(WIDTH, chart_top + chart_height + FOOT_HEIGHT, PAGE)
     _head(canvas, drawing)
     _tiles(canvas, TILES_TOP + banner, drawing.tiles)
-    _legend(canvas, chart_top - 16, drawing.keys)
+    _legend(canvas, chart_top - 16, drawing.keys, drawing.around)
     canvas.box(MARGIN, chart_top, WIDTH - MARGIN, chart_top + chart_height, CARD, RULE)
     _axis(canvas, chart_top + 20, drawing.ticks)
     for index, band in enumerate(bands):
@@ -56,7 +57,7 @@ def write_png(drawing: Timeline, path: Path) -> None:
 
 
 def _head(canvas: Canvas, drawing: Timeline) -> None:
-    canvas.text(MARGIN, 50, "Download, broadcast and write in one pass", INK, size=22, bold=True)
+    canvas.text(MARGIN, 50, drawing.title, INK, size=22, bold=True)
     where = fitting(f"{drawing.source}  to  {drawing.dest}", 13, WIDTH - 2 * MARGIN)
     canvas.text(MARGIN, 74, where, MUTED, size=13)
     if drawing.outcome:
@@ -76,8 +77,9 @@ def _tiles(canvas: Canvas, top: float, tiles: Sequence[Tile]) -> None:
         canvas.text(left + 16, top + 70, tile.note, MUTED, size=12)
 
 
-def _legend(canvas: Canvas, baseline: float, keys: Sequence[Key]) -> None:
+def _legend(canvas: Canvas, baseline: float, keys: Sequence[Key], around: str) -> None:
     canvas.text(MARGIN, baseline - 22, "Rates of each node over time", INK, size=16, bold=True)
+    canvas.text(WIDTH - MARGIN, baseline - 22, around, MUTED, size=12, side="right")
     left = float(MARGIN)
     for key in keys:
         canvas.area(_rectangle(left, baseline - 9, left + 10, baseline + 1), COLOURS[key.kind])
@@ -126,7 +128,12 @@ def _row(canvas: Canvas, top: float, row: Row, ticks: Sequence[Tick]) -> None:
 
 def _foot(canvas: Canvas, baseline: float, drawing: Timeline) -> None:
     width = WIDTH - 2 * MARGIN
-    lines = [drawing.hidden, "  ·  ".join(drawing.facts)]
+    totals = zip(drawing.head[2:], drawing.total[2:], strict=True)
+    lines = [
+        drawing.hidden,
+        "Totals:  " + "  ·  ".join(f"{head} {cell}" for head, cell in totals),
+        "  ·  ".join(drawing.facts),
+    ]
     for index, line in enumerate(line for line in lines if line):
         canvas.text(MARGIN, baseline + 18 * index, fitting(line, 12, width), MUTED, size=12)
 

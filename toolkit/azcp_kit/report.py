@@ -56,6 +56,7 @@ class Report:
 
     `stage_seconds` and `stage_bytes` hold the stages that took place; `retries` counts by class; `outcome`
     says why the run ended early, and is empty where it did not; `facts` name the transport and the versions.
+    `source_files` come from the source, in part at least, and `peer_files` from nodes that hold them.
     """
 
     source: str
@@ -69,6 +70,9 @@ class Report:
     stage_bytes: dict[str, int]
     ranks: tuple[RankRecord, ...]
     retries: dict[str, int]
+    rails: int = 1
+    source_files: int = 0
+    peer_files: int = 0
 
 
 def read_report(path: Path) -> Report:
@@ -107,6 +111,7 @@ def _report(data: Mapping[str, object]) -> Report:
     spans = {name: _mapping(stage) for name, stage in stages.items()}
     outcome = _mapping(data["outcome"])
     listed = spans.get("list", {"files": 0, "bytes": 0})  # a run may end before it
+    missing = spans.get("diff", {"azure": 0, "peer": 0})
     return Report(
         source=_text(data["source"]),
         dest=_text(data["dest"]),
@@ -119,6 +124,9 @@ def _report(data: Mapping[str, object]) -> Report:
         stage_bytes={name: _whole(stage["bytes"]) for name, stage in spans.items() if "bytes" in stage},
         ranks=tuple(_rank(_mapping(rank)) for rank in _list(data["ranks"])),
         retries={name: _whole(count) for name, count in _mapping(data["retries"]).items()},
+        rails=_whole(data["rails"]),
+        source_files=_whole(missing["azure"]),
+        peer_files=_whole(missing["peer"]),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from azcp_kit.axes import VIEW_HEIGHT, Tick, nice_ceiling, step_path, time_ticks
+from azcp_kit.figures import Reading, Tile, around, ended, reading, reported, tiles
 from azcp_kit.rates import NodeRates, node_rates
 from azcp_kit.units import format_rate, format_seconds, format_size
 
@@ -65,15 +66,6 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Tile:
-    """One figure of the whole run."""
-
-    label: str
-    value: str
-    note: str
-
-
-@dataclass(frozen=True)
 class TableRow:
     """The totals of one node, in the order of TABLE_HEAD."""
 
@@ -85,9 +77,11 @@ class TableRow:
 class Timeline:
     """Everything on the page as text; the template only lays it out."""
 
+    title: str
     source: str
     dest: str
     outcome: str
+    around: str
     facts: tuple[str, ...]
     tiles: tuple[Tile, ...]
     keys: tuple[Key, ...]
@@ -100,56 +94,71 @@ class Timeline:
     total: tuple[str, ...]
 
 
-ROWS: Final = (
-    ("download", "Download", "from the source"),
-    ("broadcast", "Broadcast in", "from the other nodes"),
-    ("write", "Write", "to its own disk"),
-)
-TABLE_HEAD: Final = (
-    "Node",
-    "Host",
-    "Ranks",
-    "Downloaded",
-    "Received",
-    "Written",
-    "CPU",
-    "Memory per rank",
-    "Done after",
-)
+KINDS: Final = ("download", "broadcast", "write")
+LABELS: Final = ("Broadcast in", "Write")
+TABLE_HEAD: Final = ("Node", "Host", "Ranks", "", "Received", "Written", "CPU", "Memory per rank", "")
+"""Between its empty places; what was read and when a node was done are called after the run."""
 
 
 def timeline(report: Report, most_nodes: int = MAX_DRAWN_NODES) -> Timeline:
     """The drawing of a run, with the bands of at most so many nodes."""
-    rates = node_rates(report)
+    rates, read = node_rates(report), reading(report)
     slowest = slowest_node(rates)
     tops = scales(rates)
     end_s = max((node.end_s for node in rates), default=0.0)
     drawn = sorted(rates, key=lambda node: -node.finish_s)[:most_nodes]
-    hidden = len(rates) - len(drawn)
+    last = "done after" if ended(report) else "stopped after"
+    words = _Words((read.label, *LABELS), last)
     return Timeline(
+        title=f"{read.label}, broadcast and write in one pass",
         source=report.source,
         dest=report.dest,
         outcome=report.outcome,
+        around=around(report),
         facts=report.facts,
-        tiles=_tiles(report),
-        keys=tuple(
-            Key(kind, f"{meaning}, 0 to {format_rate(top)}")
-            for (kind, _, meaning), top in zip(ROWS, tops, strict=True)
-        ),
+        tiles=tiles(report),
+        keys=_keys(read, tops),
         ticks=time_ticks(end_s),
-        together=_together(rates, tops, end_s) if len(rates) > 1 else None,
+        together=_together(rates, tops, end_s, words) if len(rates) > 1 else None,
         bands=tuple(
-            _band(node, tops, end_s, slowest=node.node == slowest)
+            _band(node, tops, end_s, words, slowest=node.node == slowest)
             for node in sorted(drawn, key=lambda node: node.node)
         ),
-        hidden=f"The {hidden:,} nodes that were done first have no curves of their own." if hidden else "",
-        head=TABLE_HEAD,
+        hidden=_left_out(report, len(rates) - len(drawn)),
+        head=(*TABLE_HEAD[:3], read.head, *TABLE_HEAD[4:-1], last.capitalize()),
         table=tuple(
             TableRow(_cells(f"{node.node}", node.host, node.ranks, node.finish_s), node.node == slowest)
             for node in rates
         ),
         total=_cells("All", "", report.ranks, max((node.finish_s for node in rates), default=0.0)),
     )
+
+
+@dataclass(frozen=True)
+class _Words:
+    """What the three rates are called, and how a node came to its end."""
+
+    labels: tuple[str, ...]
+    last: str
+
+    def done(self, node: NodeRates) -> str:
+        """When a node wrote its last byte, if it had any to write."""
+        wrote = any(rank.written_bytes for rank in node.ranks)
+        return f"{self.last} {format_seconds(node.finish_s)}" if wrote else "nothing to write"
+
+
+def _keys(read: Reading, tops: tuple[float, ...]) -> tuple[Key, ...]:
+    meanings = (read.origin, "from the other nodes", "to its own disk")
+    return tuple(
+        Key(kind, f"{meaning}, 0 to {format_rate(top)}")
+        for kind, meaning, top in zip(KINDS, meanings, tops, strict=True)
+    )
+
+
+def _left_out(report: Report, hidden: int) -> str:
+    """The nodes without a curve: those that said nothing, and those that were done first."""
+    first = f"The {hidden:,} nodes that were done first have no curves of their own." if hidden else ""
+    return " ".join(part for part in (reported(report), first) if part)
 
 
 def slowest_node(rates: Sequence[NodeRates]) -> int | None:
@@ -169,39 +178,41 @@ def scales(rates: Sequence[NodeRates]) -> tuple[float, float, float]:
     return nice_ceiling(download), nice_ceiling(others), nice_ceiling(others)
 
 
-def _band(node: NodeRates, tops: tuple[float, ...], end_s: float, *, slowest: bool) -> Band:
+def _band(node: NodeRates, tops: tuple[float, ...], end_s: float, words: _Words, *, slowest: bool) -> Band:
     series = (node.fetched, node.received, node.written)
     return Band(
         name=f"Node {node.node}",
         host=node.host,
-        done=f"done after {format_seconds(node.finish_s)}",
+        done=words.done(node),
         finish=f"{100 * node.finish_s / end_s if end_s else 0:.2f}",
         slowest=slowest,
         rows=tuple(
             _row(kind, label, values, top)
-            for (kind, label, _), values, top in zip(ROWS, series, tops, strict=True)
+            for kind, label, values, top in zip(KINDS, words.labels, series, tops, strict=True)
         ),
     )
 
 
-def _together(rates: Sequence[NodeRates], tops: tuple[float, ...], end_s: float) -> Band:
-    """All nodes: what they download in total, and what a node receives and writes on average."""
+def _together(rates: Sequence[NodeRates], tops: tuple[float, ...], end_s: float, words: _Words) -> Band:
+    """All nodes: what they read in total, and what a node receives and writes on average."""
     totals = [sum(values) for values in zip(*(node.fetched for node in rates), strict=True)]
     received, written = (
         [sum(values) / len(rates) for values in zip(*series, strict=True)]
         for series in ([node.received for node in rates], [node.written for node in rates])
     )
     last_s = max(node.finish_s for node in rates)
+    top = nice_ceiling(max(totals, default=0.0))
     return Band(
         name=f"All {len(rates):,} nodes",
-        host="download in total, broadcast and write per node",
-        done=f"done after {format_seconds(last_s)}",
+        host=f"{words.labels[0].lower()} in total, 0 to {format_rate(top)}; broadcast and write per node",
+        done=f"{words.last} {format_seconds(last_s)}",
         finish=f"{100 * last_s / end_s if end_s else 0:.2f}",
         slowest=False,
-        rows=(
-            _row("download", "Download", totals, nice_ceiling(max(totals, default=0.0))),
-            _row("broadcast", "Broadcast in", received, tops[1]),
-            _row("write", "Write", written, tops[2]),
+        rows=tuple(
+            _row(kind, label, values, full)
+            for kind, label, values, full in zip(
+                KINDS, words.labels, (totals, received, written), (top, *tops[1:]), strict=True
+            )
         ),
     )
 
@@ -209,22 +220,6 @@ def _together(rates: Sequence[NodeRates], tops: tuple[float, ...], end_s: float)
 def _row(kind: str, label: str, values: Sequence[float], top: float) -> Row:
     peak = format_rate(max(values, default=0.0))
     return Row(kind, label, f"peak {peak}", tuple(value / top for value in values))
-
-
-def _tiles(report: Report) -> tuple[Tile, ...]:
-    def spread(stage: str) -> str:
-        seconds, size_bytes = report.stage_seconds.get(stage, 0.0), report.stage_bytes.get(stage, 0)
-        return format_rate(size_bytes / seconds if seconds > 0 else 0.0)
-
-    total_s = report.stage_seconds.get("total", 0.0)
-    retries = sum(report.retries.values())
-    return (
-        Tile("Data set", format_size(report.size_bytes), f"{report.files:,} files"),
-        Tile("Nodes", f"{report.nodes:,}", f"{len(report.ranks):,} ranks"),
-        Tile("Total time", format_seconds(total_s), f"{retries:,} {'retry' if retries == 1 else 'retries'}"),
-        Tile("Download", spread("download"), "all nodes together"),
-        Tile("Broadcast", spread("bcast"), "into each node"),
-    )
 
 
 def _cells(name: str, host: str, ranks: Sequence[RankRecord], finish_s: float) -> tuple[str, ...]:

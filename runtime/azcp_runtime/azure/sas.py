@@ -9,6 +9,7 @@ from typing import Final
 from urllib.parse import parse_qsl
 
 from azcp_runtime.contract import PreflightError, UsageError
+from azcp_runtime.contract.units import format_seconds, format_size
 
 _ONE_BLOB: Final = {"b": "one blob", "bv": "one version of a blob", "bs": "one snapshot of a blob"}
 _BEST_RATE: Final = 25e9
@@ -138,14 +139,19 @@ def check_lasts(expires: float, now: float, size_bytes: int, nodes: int, rate: i
     left = expires - now
     least = size_bytes / min(nodes * _BEST_RATE, rate or float("inf"))
     likely = size_bytes / min(nodes * _LIKELY_RATE, rate or float("inf"))
-    told = f"the SAS expires at {utc(expires)}, in {max(0.0, left):.0f} s"
+    told = f"the SAS expires {when(expires, now)}"
     if left < least:
         raise PreflightError(
-            f"{told}, before {size_bytes} bytes can be read",
-            cause=f"that takes {least:.0f} s at least",
+            f"{told}, before {format_size(size_bytes)} can be read",
+            cause=f"that takes {format_seconds(least)} at least",
             remedy="make a SAS that lasts longer, or name a file with --sas-file and replace it in time",
         )
-    return f"{told}; the download may take {likely:.0f} s" if left < 1.25 * likely else ""
+    return f"{told}; the download may take {format_seconds(likely)}" if left < 1.25 * likely else ""
+
+
+def when(at: float, now: float) -> str:
+    """A time to come, and how long it is until then."""
+    return f"at {utc(at)}, in {format_seconds(max(0.0, at - now))}"
 
 
 def utc(at: float) -> str:

@@ -18,6 +18,7 @@ _RATE: Final = re.compile(
 
 _BITS_PER_BYTE: Final = 8
 _LARGEST: Final = 1 << 63
+_FEWEST_OF_A_UNIT: Final = 5
 
 
 def parse_size(text: str) -> int:
@@ -69,6 +70,14 @@ def format_rate(size_bytes: int, seconds: float) -> str:
         if bits >= factor:
             return f"{bits / factor:.2f} {unit}"
     return f"{bits:.2f} b/s"
+
+
+def format_seconds(seconds: float) -> str:
+    """A span of time in its largest unit of which there are five or more, for messages: 24 h, 90 s."""
+    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
+        if round(seconds) >= _FEWEST_OF_A_UNIT * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def _scaled(match: re.Match[str]) -> int:

@@ -88,7 +88,7 @@ def diff_stage(
     if not options.no_bcast_direct:
         _tell_buffered(ranks, notice, direct=direct)
     diff = exchange(ranks, listing, held, kept)
-    if line := resumed_line(diff):
+    if line := resumed_line(diff, ranks.seat.nodes):
         notice(line)
     return diff, Destination(dest, held, kept, direct, held_lock)
 

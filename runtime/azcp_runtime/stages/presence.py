@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Final
 
+from azcp_runtime.contract.units import format_size
 from azcp_runtime.disk.kept import Kept
 from azcp_runtime.mpi.ranks import Ranks
 from azcp_runtime.plan.presence import SKIP, Diff, classify, counted, rotated
@@ -65,8 +66,8 @@ def _with_segments(
     return counted(origin, segments)
 
 
-def resumed_line(diff: Diff) -> str:
-    """What earlier runs left inside unfinished files; empty where they left nothing."""
+def resumed_line(diff: Diff, nodes: int) -> str:
+    """What earlier runs left inside unfinished files on so many nodes; empty where they left nothing."""
     everywhere = somewhere = size = 0
     for parts in diff.segments.values():
         for each in parts:
@@ -76,7 +77,11 @@ def resumed_line(diff: Diff) -> str:
             somewhere += length if each.origin >= 0 else 0
     if not everywhere + somewhere:
         return ""
+    everywhere_is = "here" if nodes == 1 else "on every node"
+    parts = ((everywhere, everywhere_is), (somewhere, "on some nodes"))
+    told = ", ".join(f"{format_size(part)} {where}" for part, where in parts if part)
+    files = len(diff.segments)
     return (
-        f"resumed inside {len(diff.segments)} unfinished files: of {size} bytes {everywhere} are on every "
-        f"node, {somewhere} on some"
+        f"resumed inside {files} unfinished {'file' if files == 1 else 'files'}: "
+        f"of {format_size(size)} there are {told}"
     )
