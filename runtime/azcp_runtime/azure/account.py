@@ -49,7 +49,11 @@ def list_account(
     """
     exists = not location.prefix
     try:
-        transport = PageTransport(location.prefix, **_timeouts(limits))
+        transport = PageTransport(
+            location.prefix,
+            connect_s=min(_CONNECT_TIMEOUT_S, limits.retry_time_s),
+            read_s=min(_READ_TIMEOUT_S, limits.retry_time_s),
+        )
         with _container(location, secret, limits, transport) as container:
             pages = container.list_blobs(
                 name_starts_with=location.prefix or None, include=["metadata"], results_per_page=page_names
@@ -113,13 +117,6 @@ def _asked(location: BlobLocation, container: ContainerClient, entry: Entry) -> 
     return found
 
 
-def _timeouts(limits: RetryLimits) -> dict[str, float]:
-    return {
-        "connection_timeout": min(_CONNECT_TIMEOUT_S, limits.retry_time_s),
-        "read_timeout": min(_READ_TIMEOUT_S, limits.retry_time_s),
-    }
-
-
 def _container(
     location: BlobLocation, secret: Secret, limits: RetryLimits, transport: PageTransport | None = None
 ) -> ContainerClient:
@@ -130,7 +127,8 @@ def _container(
         credential=credential,
         retry_policy=ListRetryPolicy(limits),
         transport=transport,
-        **_timeouts(limits),
+        connection_timeout=min(_CONNECT_TIMEOUT_S, limits.retry_time_s),
+        read_timeout=min(_READ_TIMEOUT_S, limits.retry_time_s),
     )
 
 
