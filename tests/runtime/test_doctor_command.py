@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -72,6 +73,8 @@ def test_the_table_has_a_line_for_each_check() -> None:
     lines = done.stdout.splitlines()
     assert lines[1] == "  ok    world            1 rank on 1 node"
     assert any(line.startswith("  warn  transport ") for line in lines)
+    assert "--allow-tcp where TCP is meant" in done.stdout
+    assert re.fullmatch(r"\d+ warnings?, nothing fails", lines[-1])
 
 
 def test_a_failing_check_is_the_exit_code(tmp_path: Path) -> None:

@@ -52,9 +52,9 @@ def test_a_disk_of_its_own_is_good() -> None:
 
 
 def test_the_disk_of_the_operating_system_is_warned_of() -> None:
-    check = check_place(replace(NVME, twins=("/",)))
+    check = check_place(replace(NVME, twins=("/", "/etc/hosts", "/etc/hostname")))
     assert check.status is Status.WARN
-    assert "the disk of the operating system" in check.found
+    assert check.found.endswith("the disk of the operating system: / too")
     assert "mount the local NVMe disk there" in check.remedy
 
 

@@ -13,9 +13,10 @@ from azcp_runtime.doctor.gather import (
     gather_reports,
     group,
     mark_slow,
+    parted,
     worst,
 )
-from azcp_runtime.doctor.table import printable, table
+from azcp_runtime.doctor.table import printable, table, verdict
 from azcp_runtime.mpi.solo import Solo
 
 GIGA = 1_000_000_000
@@ -56,6 +57,42 @@ def test_a_node_that_found_something_else_has_a_table_of_its_own() -> None:
     reports = [report(node, fail("a", "b", "c") if node == 1 else ok("a", "b")) for node in range(3)]
     assert [each.hosts for each in group(reports)] == [("n0", "n2"), ("n1",)]
     assert worst(reports) is Status.FAIL
+
+
+def test_a_node_that_differs_in_one_check_does_not_repeat_the_others() -> None:
+    reports = [report(node, ok("a", "b"), speed(4 - node / 10), ok("c", "d")) for node in range(4)]
+    reports[2] = report(2, ok("a", "b"), speed(1), ok("c", "d"))
+    assert list(table(parted(mark_slow(reports)), 100)) == [
+        "n0 n1 n2 n3",
+        "  ok    a  b",
+        "  ok    c  d",
+        "",
+        "n0 n1 n3",
+        "  ok    write speed  3.70 GB/s to 4.00 GB/s",
+        "",
+        "n2",
+        "  warn  write speed  less than half of what most nodes have 1.00 GB/s",
+        "                     -> drain this node, or look at what it has else",
+    ]
+
+
+def test_a_check_that_one_node_alone_has_is_shown_for_that_node() -> None:
+    more = [report(0, ok("a", "b"), ok("more", "x")), report(1, ok("a", "b"))]
+    assert [(each.hosts, len(each.checks)) for each in parted(more)] == [(("n0", "n1"), 1), (("n0",), 1)]
+    assert parted([]) == []
+
+
+@pytest.mark.parametrize(
+    ("checks", "told"),
+    [
+        ((ok("a", ""),), "no warnings, nothing fails"),
+        ((warn("a", "", ""), warn("b", "", ""), ok("c", "")), "2 warnings, nothing fails"),
+        ((fail("a", "", ""), warn("b", "", "")), "1 failure, 1 warning"),
+    ],
+)
+def test_the_last_line_tells_how_much_is_wrong(checks: tuple[Check, ...], told: str) -> None:
+    assert verdict([report(0, *checks)]) == told
+    assert verdict([report(node, *checks) for node in range(3)]) == f"3 nodes: {told}"
 
 
 def test_a_thousand_nodes_fit_a_screen() -> None:

@@ -104,8 +104,8 @@ def test_who_asked_for_rdma_is_named(hca: Devices) -> None:
 
 def test_a_setting_that_asks_for_rdma_is_told_once_and_the_option_not_at_every_check(hca: Devices) -> None:
     nothing = UcxAnswer("1.18.1", (), "")
-    settings = {"UCX_TLS": "rc", "UCX_NET_DEVICES": "eth7"}
-    said = [check.found for check in judged(hca, pml="ob1", ucx=nothing, **settings)]
+    checks = judged(hca, pml="ob1", ucx=nothing, UCX_TLS="rc", UCX_NET_DEVICES="eth7")
+    said = [check.found for check in checks]
     assert len(said) > 1
     assert "".join(said).count("(RDMA: UCX_TLS names RDMA)") == 1
     said = [check.found for check in judged(hca, replace(PLAIN, require_rdma=True), "ob1", nothing)]

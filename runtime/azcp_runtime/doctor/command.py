@@ -15,12 +15,12 @@ from typing import Final, NoReturn
 from azcp_runtime import console
 from azcp_runtime.contract import AzcpError, ExitCode, InterruptedRunError
 from azcp_runtime.doctor.check import Status
-from azcp_runtime.doctor.gather import NodeReport, as_json, group, worst
+from azcp_runtime.doctor.gather import NodeReport, as_json, parted, worst
 from azcp_runtime.doctor.guardian import guarded
 from azcp_runtime.doctor.node import NodeFacts, read_node
 from azcp_runtime.doctor.options import DoctorOptions, parse_options
 from azcp_runtime.doctor.session import join, report_without_mpi, reports_of_all
-from azcp_runtime.doctor.table import printable, table
+from azcp_runtime.doctor.table import printable, table, verdict
 from azcp_runtime.mpi.launch import is_first, launched_by_mpi
 from azcp_runtime.mpi.ranks import PeerFailedError, Ranks
 from azcp_runtime.scrub import scrub
@@ -84,7 +84,8 @@ def _show(options: DoctorOptions, reports: list[NodeReport], *, speaks: bool = T
             answer = {"schema": SCHEMA, "nodes": [as_json(report) for report in reports]}
             print(scrub(json.dumps(answer, indent=2), os.environ))
         else:
-            for line in table(group(reports), shutil.get_terminal_size((_WIDTH, 0)).columns):
+            width = shutil.get_terminal_size((_WIDTH, 0)).columns
+            for line in (*table(parted(reports), width), "", verdict(reports)):
                 print(scrub(printable(line, sys.stdout.encoding), os.environ))
         sys.stdout.flush()
     return ExitCode.PREFLIGHT if worst(reports) is Status.FAIL else ExitCode.DONE

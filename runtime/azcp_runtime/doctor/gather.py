@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -92,10 +92,7 @@ def group(reports: Sequence[NodeReport]) -> list[Group]:
     """Nodes with equal checks together, in the order of their first node; amounts may differ."""
     members: dict[tuple[Check, ...], list[NodeReport]] = {}
     for report in reports:
-        key = tuple(
-            replace(check, amount=Amount(0, check.amount.unit) if check.amount else None)
-            for check in report.checks
-        )
+        key = tuple(map(_kind, report.checks))
         members.setdefault(key, []).append(report)
     return [
         Group(
@@ -105,6 +102,28 @@ def group(reports: Sequence[NodeReport]) -> list[Group]:
         )
         for key, same in members.items()
     ]
+
+
+def parted(reports: Sequence[NodeReport]) -> list[Group]:
+    """The groups of a table: what all nodes found first, then only that in which some differ."""
+    groups = group(reports)
+    common = {
+        kind for kind in (groups[0].checks if groups else ()) if all(kind in each.checks for each in groups)
+    }
+    if len(groups) == 1 or not common:
+        return groups
+    alike = [_with(report, common, is_in=True) for report in reports]
+    apart = [_with(report, common, is_in=False) for report in reports]
+    return group(alike) + group([report for report in apart if report.checks])
+
+
+def _with(report: NodeReport, kinds: Container[Check], *, is_in: bool) -> NodeReport:
+    return replace(report, checks=tuple(check for check in report.checks if (_kind(check) in kinds) is is_in))
+
+
+def _kind(check: Check) -> Check:
+    """The check whatever was measured."""
+    return replace(check, amount=Amount(0, check.amount.unit) if check.amount else None)
 
 
 def _judged(check: Check, floors: dict[str, float]) -> Check:

@@ -88,9 +88,9 @@ def check_place(facts: Place) -> Check:
     if facts.kind in _IN_MEMORY:
         return ok(_NAME, f"{found}: files take memory")
     if facts.twins:
-        return warn(
-            _NAME, f"{found}, the disk of the operating system: {few(list(facts.twins))} too", _WRONG_DISK
-        )
+        # The files beside it tell something only where / itself lies elsewhere.
+        twins = "/" if "/" in facts.twins else few(list(facts.twins))
+        return warn(_NAME, f"{found}, the disk of the operating system: {twins} too", _WRONG_DISK)
     return ok(_NAME, found)
 
 

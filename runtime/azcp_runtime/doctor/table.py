@@ -7,8 +7,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from azcp_runtime.doctor.check import Amount, Check, amount_text
-from azcp_runtime.doctor.gather import Group
+from azcp_runtime.doctor.check import Amount, Check, Status, amount_text
+from azcp_runtime.doctor.gather import Group, NodeReport
 from azcp_runtime.source.names import shown
 
 _NAMED: Final = 8
@@ -29,6 +29,17 @@ def table(groups: Sequence[Group], width: int) -> Iterator[str]:
         longest = max((len(check.name) for check in each.checks), default=0)
         for check, span in zip(each.checks, each.spans, strict=True):
             yield from _row(check, span, longest, width)
+
+
+def verdict(reports: Sequence[NodeReport]) -> str:
+    """The last line: how much of it is wrong; what many nodes found counts once."""
+    found = {(check.name, check.status) for report in reports for check in report.checks}
+    fails, warns = (sum(status is wanted for _, status in found) for wanted in (Status.FAIL, Status.WARN))
+    nodes = f"{len(reports)} nodes: " if len(reports) > 1 else ""
+    warnings = f"{warns or 'no'} warning{'' if warns == 1 else 's'}"
+    if fails:
+        return f"{nodes}{fails} failure{'' if fails == 1 else 's'}, {warnings}"
+    return f"{nodes}{warnings}, nothing fails"
 
 
 def printable(line: str, encoding: str | None) -> str:
