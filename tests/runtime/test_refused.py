@@ -96,6 +96,18 @@ def test_only_a_sas_at_its_end_leaves_a_run_to_be_resumed(asker: Asker, detail: 
     assert "the same command goes on" in str(error) or code != ExitCode.RESUMABLE
 
 
+def test_a_sas_that_has_not_begun_by_the_accounts_clock_has_not_ended() -> None:
+    detail = (
+        "Signature not valid in the specified time frame: Start [Mon, 01 Jun 2026 10:00:00 GMT] - "
+        "Expiry [Fri, 01 Jun 2029 11:00:00 GMT] - Current [Mon, 01 Jun 2026 09:53:20 GMT]"
+    )
+    error = refusal("b", Refusal(403, "AuthenticationFailed", detail), Asker("sas", expires=9e9))
+    assert error.exit_code == ExitCode.DOWNLOAD
+    assert "begins at 2026-06-01 10:00:00 UTC (st=), and the account's clock says 2026-06-01 09:53:20" in str(
+        error
+    )
+
+
 def test_when_a_sas_ended_is_taken_from_the_account_where_the_sas_does_not_say() -> None:
     detail = (
         "Signature not valid in the specified time frame: Start [Mon, 01 Jun 2026 10:00:00 GMT] - "
@@ -103,6 +115,8 @@ def test_when_a_sas_ended_is_taken_from_the_account_where_the_sas_does_not_say()
     )
     refused = Refusal(403, "AuthenticationFailed", detail)
     assert "the SAS expired at 2026-06-01 11:00:00 UTC" in str(refusal("b", refused, Asker("sas")))
+    future = str(refusal("b", Refusal(403, "AuthenticationFailed", "time frame"), Asker("sas", expires=9e9)))
+    assert "the SAS expired or was withdrawn" in future
     withdrawn = Refusal(403, "AuthenticationFailed")
     told_of_policy = str(refusal("b", withdrawn, Asker("sas", by_policy=True)))
     assert "the SAS expired or was withdrawn" in told_of_policy

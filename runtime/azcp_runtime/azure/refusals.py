@@ -20,6 +20,7 @@ CARRY_ON: Final = "what is here stays: the same command goes on from there"
 _CODE: Final = re.compile(r"<Code>([A-Za-z0-9]{1,80})</Code>")
 _DETAIL: Final = re.compile(r"<AuthenticationErrorDetail>(.{1,2000}?)</AuthenticationErrorDetail>", re.DOTALL)
 _EXPIRY: Final = re.compile(r"Expiry \[([A-Za-z0-9,: ]{1,40})\]")
+_FRAME: Final = re.compile(r"Start \[([A-Za-z0-9,: ]{1,40})\].{1,80}Current \[([A-Za-z0-9,: ]{1,40})\]")
 _FORBIDDEN: Final = 403
 _MUCH_SKEW_S: Final = 300.0
 
@@ -131,7 +132,8 @@ def refusal(name: str, refused: Refusal, asker: Asker) -> AzcpError:
     what = f"{name}: HTTP {refused.status}{f' {refused.code}' if refused.code else ''}"
     if has_ended(refused, asker, now):
         ended = _ended_at(refused, asker)
-        when = f"the SAS expired at {utc(ended)}" if ended is not None else "the SAS expired or was withdrawn"
+        is_over = ended is not None and ended <= (refused.clock or now)
+        when = f"the SAS expired at {utc(ended)}" if ended and is_over else "the SAS expired or was withdrawn"
         return CredentialEndedError(f"{what}: {when}", remedy=f"make a new SAS; {CARRY_ON}")
     return DownloadError(what, remedy=remedy_for(refused, asker, now))
 
@@ -144,8 +146,19 @@ def has_ended(refused: Refusal, asker: Asker, now: float) -> bool:
         return True  # whatever the code is: Azurite has another one than the service
     if refused.code != "AuthenticationFailed":
         return False
+    if _not_yet(refused):
+        return False
     by_time = ("time frame", "access policy", "delegation key")
     return asker.by_policy or any(word in refused.detail.lower() for word in by_time)
+
+
+def _not_yet(refused: Refusal) -> str:
+    """When a SAS begins, by the account's clock, where it has not begun; else empty."""
+    found = _FRAME.search(refused.detail)
+    start, current = (_parsed(found[1]), _parsed(found[2])) if found else (None, None)
+    if start is None or current is None or current >= start:
+        return ""
+    return f"the SAS begins at {utc(start)} (st=), and the account's clock says {utc(current)}"
 
 
 def _ended_at(refused: Refusal, asker: Asker) -> float | None:
@@ -157,6 +170,8 @@ def _ended_at(refused: Refusal, asker: Asker) -> float | None:
 def _authentication(refused: Refusal, asker: Asker, now: float) -> str:
     if skewed := _skew(refused, now):
         return skewed
+    if too_early := _not_yet(refused):
+        return f"{too_early}; wait, or make one without st="
     for words, remedy in _BY_DETAIL:
         if any(word in refused.detail.lower() for word in words):
             return remedy
