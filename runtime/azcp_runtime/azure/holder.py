@@ -63,7 +63,8 @@ class HeldSas:
             if self._sas != refused or self._file is None or time.monotonic() < self._vain_until:
                 return self._sas
             try:
-                found = read_sas(self._file)
+                # Nobody may be left to write to a pipe, and the read would never end.
+                found = read_sas(self._file) if self._file.is_file() else refused
             except UsageError:  # it is being replaced, or gone: the refusal says what is wrong
                 found = refused
             if found in ("", refused):
