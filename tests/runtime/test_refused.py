@@ -66,7 +66,7 @@ def test_an_emulator_is_not_said_to_have_network_rules(url: str, kind: str, reme
 
 def test_an_account_behind_a_tunnel_from_here_keeps_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
     host = "a.blob.core.windows.net"
-    monkeypatch.setattr("azcp_runtime.azure.refusals._address", lambda _host: "127.0.0.1")
+    monkeypatch.setattr("azcp_runtime.azure.forbidden._address", lambda _host: "127.0.0.1")
     said = told("AuthorizationFailure", "key", url=f"https://{host}")
     assert f"the network rules of the account forbid it; {host} is 127.0.0.1 here, a private" in said
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
-import socket
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Final
-from urllib.parse import urlsplit
 
+from azcp_runtime.azure.forbidden import remedy_of_network
 from azcp_runtime.azure.sas import utc
 from azcp_runtime.contract import AzcpError, CredentialEndedError, DownloadError
 
@@ -45,12 +43,6 @@ _BY_STATUS: Final = {
     404: "it is gone; was it deleted after the listing?",
     409: "its state forbids reading, such as the archive tier",
     412: "it changed after the listing; run again when nobody writes to it",
-}
-_BY_EMULATOR: Final = {
-    "sas": "the signature: check the SAS, its permissions and its end",
-    "key": "the signature: check the key",
-    "identity": "the token: check the identity",
-    "anonymous": "a request without credential: give a SAS or a key",
 }
 _BY_DETAIL: Final = (
     (("time frame", "expiry time"), "the SAS has expired or is not valid yet; make a new one"),
@@ -119,7 +111,7 @@ def remedy_for(refused: Refusal, asker: Asker, now: float) -> str:
     if refused.code == "AuthorizationPermissionMismatch":
         return _NO_PERMISSION if asker.kind == "sas" else _NO_ROLE
     if refused.code == "AuthorizationFailure":
-        return _network(asker)
+        return remedy_of_network(asker.kind, asker.account_url)
     if refused.code == "AuthenticationFailed":
         return _authentication(refused, asker, now)
     skewed = _skew(refused, now) if refused.code == "InvalidAuthenticationInfo" else ""
@@ -187,37 +179,3 @@ def _skew(refused: Refusal, now: float) -> str:
         return ""
     side = "ahead of" if ahead > 0 else "behind"
     return f"this clock is {abs(ahead):.0f} s {side} the account's; set it by NTP"
-
-
-def _network(asker: Asker) -> str:
-    host = urlsplit(asker.account_url).hostname or ""
-    if _is_loopback(host):
-        # Emulators have this code for all that they refuse, and no network rules.
-        return f"the emulator refuses {_BY_EMULATOR.get(asker.kind, 'the credential: check it')}"
-    told = "the network rules of the account or the scope of the SAS forbid it"
-    if asker.kind != "sas":
-        told = "the network rules of the account forbid it"
-    if address := _address(host):
-        seen = f"{host}," if host == address else f"{host} is {address} here,"
-        if ipaddress.ip_address(address).is_private:
-            return f"{told}; {seen} a private address: check the endpoint and the firewall"
-        return (
-            f"{told}; {seen} a public address: admit this network in its firewall, "
-            "or use a private endpoint and its DNS zone"
-        )
-    return f"{told}; check its firewall and private endpoint"
-
-
-def _is_loopback(host: str) -> bool:
-    """By the name that was given: an account's own name may lead to a tunnel on this machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _address(host: str) -> str:
-    try:
-        return str(socket.getaddrinfo(host, 443, type=socket.SOCK_STREAM)[0][4][0]).partition("%")[0]
-    except OSError:
-        return ""
