@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from azcp_runtime.contract import ENV_SAS, ExitCode
+from azcp_runtime.contract.units import format_size
 from azure.storage.blob import ContainerSasPermissions, generate_container_sas
 
 from tests.lab import faults
@@ -101,7 +102,7 @@ def test_a_sas_that_ends_before_the_run_can_is_refused_before_a_byte_is_read(des
         outcome = distribute(account.url(), dest, "--max-bandwidth=8Mbps", ranks=2, nodes=2, env=env)
         assert account.reads() == []
     outcome.expect(ExitCode.PREFLIGHT)
-    assert f"before {sum(SIZES)} bytes can be read (that takes 19 s at least)" in outcome.stderr
+    assert f"before {format_size(sum(SIZES))} can be read (that takes 19 s at least)" in outcome.stderr
 
 
 def test_a_sas_that_has_ended_is_refused_before_anything_is_asked(dest: Path) -> None:

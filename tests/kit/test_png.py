@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from azcp_kit.canvas import Canvas, fitting, mixed
 from azcp_kit.picture import write_picture
-from azcp_kit.png import BAND_HEIGHT, BANNER_HEIGHT, COLOURS, MOST_NODES, SLOW, WIDTH
+from azcp_kit.png import BAND_HEIGHT, BANNER_HEIGHT, COLOURS, MOST_NODES, SLOW, WIDTH, totals_line
+from azcp_kit.report import parse_report
+from azcp_kit.timeline import timeline
 from azcp_runtime.contract import ExitCode, UsageError
 from PIL import Image, ImageColor
 
@@ -60,6 +62,12 @@ def test_a_run_that_failed_says_so_on_its_picture(tmp_path: Path) -> None:
     well, failed = drawn(REPORT, tmp_path), drawn(REPORT | {"outcome": FAILED}, tmp_path)
     assert failed.height - well.height == 2 * BANNER_HEIGHT
     assert has(failed, SLOW)
+
+
+def test_the_image_has_the_totals_of_the_page() -> None:
+    told = totals_line(timeline(parse_report(REPORT)))
+    assert told.startswith("Totals:  Ranks 1  ·  Downloaded 30 B  ·  Received 0 B  ·  Written 30 B  ·  ")
+    assert told.endswith("  ·  Done after 1.00 s")
 
 
 def test_a_report_without_a_single_rank_is_drawn(tmp_path: Path) -> None:

@@ -128,14 +128,15 @@ def _row(canvas: Canvas, top: float, row: Row, ticks: Sequence[Tick]) -> None:
 
 def _foot(canvas: Canvas, baseline: float, drawing: Timeline) -> None:
     width = WIDTH - 2 * MARGIN
-    totals = zip(drawing.head[2:], drawing.total[2:], strict=True)
-    lines = [
-        drawing.hidden,
-        "Totals:  " + "  ·  ".join(f"{head} {cell}" for head, cell in totals),
-        "  ·  ".join(drawing.facts),
-    ]
+    lines = [drawing.hidden, totals_line(drawing), "  ·  ".join(drawing.facts)]
     for index, line in enumerate(line for line in lines if line):
         canvas.text(MARGIN, baseline + 18 * index, fitting(line, 12, width), MUTED, size=12)
+
+
+def totals_line(drawing: Timeline) -> str:
+    """The last line of the page's table."""
+    cells = zip(drawing.head[2:], drawing.total[2:], strict=True)
+    return f"Totals:  {'  ·  '.join(f'{head} {cell}' for head, cell in cells)}"
 
 
 def _steps(shares: Sequence[float], top: float, floor: float) -> list[tuple[float, float]]:

@@ -78,8 +78,8 @@ def resumed_line(diff: Diff, nodes: int) -> str:
     if not everywhere + somewhere:
         return ""
     everywhere_is = "here" if nodes == 1 else "on every node"
-    parts = ((everywhere, everywhere_is), (somewhere, "on some nodes"))
-    told = ", ".join(f"{format_size(part)} {where}" for part, where in parts if part)
+    found = ((everywhere, everywhere_is), (somewhere, "on some nodes"))
+    told = ", ".join(f"{format_size(length)} {where}" for length, where in found if length)
     files = len(diff.segments)
     return (
         f"resumed inside {files} unfinished {'file' if files == 1 else 'files'}: "
