@@ -45,8 +45,10 @@ def choose_display(goal: Moved, env: Mapping[str, str], rails: int = 1) -> Displ
     kind = env.get(ENV_PROGRESS, "live" if sys.stderr.isatty() else "lines")
     if kind == "none" or not goal.passed:
         return None
-    where = f" on rail 0 of {rails}" if rails > 1 else ""
-    return _Live(goal, where) if kind == "live" else _Lines(goal, where)
+    rail = f"rail 0 of {rails}" if rails > 1 else ""
+    if kind == "live":
+        return _Live(goal, f", {rail}" if rail else "")
+    return _Lines(goal, f" on {rail}" if rail else "")
 
 
 def done_bytes(moved: Moved, goal: Moved) -> int:
@@ -123,13 +125,13 @@ class _Live:
         }
         self._progress.start()
 
-    def show(self, moved: Moved, seconds: float) -> None:  # noqa: ARG002 - rich keeps the time itself
+    def show(self, moved: Moved, seconds: float) -> None:
         """Draw; the rate in the units of the lines and the summary."""
         done = {"on disk": moved.written, "fetched": moved.fetched, "received": moved.received}
         for name, bar in self._bars.items():
             self._progress.update(bar, completed=done[name])
             task = self._progress.tasks[bar]
-            speed = task.finished_speed or task.speed or 0.0
+            speed = task.finished_speed or task.speed or done[name] / max(seconds, 1e-9)
             self._progress.update(bar, rate=format_rate(round(speed), 1.0))
         self._progress.refresh()
 

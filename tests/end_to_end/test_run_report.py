@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from azcp_kit.report import parse_report
+from azcp_kit.timeline import timeline
 from azcp_runtime import __version__
-from azcp_runtime.contract import ENV_SAS, REPORT_SCHEMA, ExitCode
+from azcp_runtime.contract import ENV_PROGRESS, ENV_SAS, REPORT_SCHEMA, ExitCode
 
 from tests.lab import faults
 from tests.lab.dataset import plain_data_set
@@ -16,6 +17,7 @@ from tests.lab.fault_account import FaultAccount
 from tests.lab.faults import FOREVER, Fault
 from tests.lab.mpi import distribute, started
 from tests.lab.stored_blobs import stored
+from tests.lab.trees import final_files
 from tests.lab.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -95,6 +97,22 @@ def test_an_interrupted_run_tells_what_it_had_moved(dest: Path, tmp_path: Path) 
     assert data["outcome"]["status"] == "interrupted"
     assert "SIGTERM" in data["outcome"]["reason"]
     assert 0 < data["ranks"][0]["samples"]["fetched"][-1] < 16 * MIB
+
+
+def test_what_a_node_gets_from_the_others_is_progress_and_no_download(dest: Path, tmp_path: Path) -> None:
+    data_set = plain_data_set(*[MIB] * 4)
+    report, lines = tmp_path / "report.json", {ENV_PROGRESS: "lines"}
+    with FaultAccount(stored(data_set)) as account:
+        distribute(account.url(), dest, ranks=2, nodes=2).expect(ExitCode.DONE)
+        for path in final_files(dest / "node1"):
+            (dest / "node1" / path).unlink()
+        again = distribute(account.url(), dest, f"--report={report}", ranks=2, nodes=2, env=lines)
+        nothing = distribute(account.url(), dest, ranks=2, nodes=2, env=lines)
+    assert "[progress] 100.0% 4.0 MiB of 4.0 MiB, fetch " in again.expect(ExitCode.DONE).stderr
+    assert "[progress]" not in nothing.expect(ExitCode.DONE).stderr
+    drawing = timeline(parse_report(told(report)))
+    assert drawing.title == "Read, broadcast and write in one pass"
+    assert [band.done for band in drawing.bands][:1] == ["nothing to write"]
 
 
 @pytest.mark.parametrize(

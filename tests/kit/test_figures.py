@@ -78,10 +78,20 @@ def test_what_came_from_nodes_disks_is_not_called_a_download() -> None:
     assert tiles(drawing)["Download"] == ("-", "all was read from nodes' disks")
 
 
-def test_a_node_that_missed_nothing_is_not_done_after_no_time() -> None:
-    assert [band.done for band in drawn(ranks=changed(written_bytes=0)["ranks"]).bands] == [
-        "nothing to write"
-    ]
+def test_a_node_that_missed_nothing_is_not_done_after_no_time_nor_the_other_slow() -> None:
+    nothing = {"seconds": [0.1, 1], "fetched": [0, 30], "received": [0, 0], "written": [0, 0]}
+    source = changed(written_bytes=0, samples=nothing)["ranks"][0]
+    other = changed(rank=1, node=1)["ranks"][0]
+    drawing = drawn(nodes=2, ranks=[source, other])
+    assert [band.done for band in drawing.bands] == ["nothing to write", "done after 1.00 s"]
+    assert [row.cells[-1] for row in drawing.table] == ["-", "1.00 s"]
+    assert not any(band.slowest for band in drawing.bands)
+
+
+def test_a_run_is_stopped_at_its_last_sample_though_it_wrote_nothing_then() -> None:
+    samples = {"seconds": [0, 1, 4], "fetched": [0, 30, 30], "received": [0, 0, 0], "written": [0, 30, 30]}
+    drawing = stopped(ranks=changed(samples=samples)["ranks"])
+    assert (drawing.bands[0].done, drawing.bands[0].finish) == ("stopped after 4.00 s", "25.00")
 
 
 def test_parts_from_nodes_disks_are_seen_where_every_file_needs_the_source() -> None:

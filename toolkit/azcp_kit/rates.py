@@ -85,5 +85,7 @@ def value_at(times: Sequence[float], values: Sequence[float], time: float) -> fl
 
 
 def finish(times: Sequence[float], values: Sequence[float]) -> float:
-    """The first time at which a cumulative curve has its last value; 0 if it has none."""
-    return next((time for time, value in zip(times, values, strict=True) if value >= values[-1]), 0.0)
+    """The first time at which a cumulative curve has its last value; 0 if it has none, or nothing moved."""
+    if not values or not values[-1]:
+        return 0.0
+    return next(time for time, value in zip(times, values, strict=True) if value >= values[-1])

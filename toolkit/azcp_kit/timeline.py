@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from azcp_kit.axes import VIEW_HEIGHT, Tick, nice_ceiling, step_path, time_ticks
-from azcp_kit.figures import Reading, Tile, around, ended, reading, reported, tiles
+from azcp_kit.figures import ABSENT, Reading, Tile, around, ended, reading, reported, tiles
 from azcp_kit.rates import NodeRates, node_rates
 from azcp_kit.units import format_rate, format_seconds, format_size
 
@@ -107,8 +107,8 @@ def timeline(report: Report, most_nodes: int = MAX_DRAWN_NODES) -> Timeline:
     tops = scales(rates)
     end_s = max((node.end_s for node in rates), default=0.0)
     drawn = sorted(rates, key=lambda node: -node.finish_s)[:most_nodes]
-    last = "done after" if ended(report) else "stopped after"
-    words = _Words((read.label, *LABELS), last)
+    words = _Words((read.label, *LABELS), is_stopped=not ended(report))
+    last = max(rates, key=lambda node: node.finish_s, default=None)
     return Timeline(
         title=f"{read.label}, broadcast and write in one pass",
         source=report.source,
@@ -125,12 +125,12 @@ def timeline(report: Report, most_nodes: int = MAX_DRAWN_NODES) -> Timeline:
             for node in sorted(drawn, key=lambda node: node.node)
         ),
         hidden=_left_out(report, len(rates) - len(drawn)),
-        head=(*TABLE_HEAD[:3], read.head, *TABLE_HEAD[4:-1], last.capitalize()),
+        head=(*TABLE_HEAD[:3], read.head, *TABLE_HEAD[4:-1], words.last.capitalize()),
         table=tuple(
-            TableRow(_cells(f"{node.node}", node.host, node.ranks, node.finish_s), node.node == slowest)
+            TableRow(_cells(f"{node.node}", node.host, node.ranks, words.after(node)), node.node == slowest)
             for node in rates
         ),
-        total=_cells("All", "", report.ranks, max((node.finish_s for node in rates), default=0.0)),
+        total=_cells("All", "", report.ranks, words.after(last) if last else ABSENT),
     )
 
 
@@ -139,12 +139,22 @@ class _Words:
     """What the three rates are called, and how a node came to its end."""
 
     labels: tuple[str, ...]
-    last: str
+    is_stopped: bool
+
+    @property
+    def last(self) -> str:
+        """What is said before the time of the end."""
+        return "stopped after" if self.is_stopped else "done after"
+
+    def after(self, node: NodeRates) -> str:
+        """When a node wrote its last byte, if it had any to write, or was stopped."""
+        end_s = node.end_s if self.is_stopped else node.finish_s
+        return format_seconds(end_s) if end_s else ABSENT
 
     def done(self, node: NodeRates) -> str:
-        """When a node wrote its last byte, if it had any to write."""
-        wrote = any(rank.written_bytes for rank in node.ranks)
-        return f"{self.last} {format_seconds(node.finish_s)}" if wrote else "nothing to write"
+        """The same in a sentence."""
+        after = self.after(node)
+        return "nothing to write" if after == ABSENT else f"{self.last} {after}"
 
 
 def _keys(read: Reading, tops: tuple[float, ...]) -> tuple[Key, ...]:
@@ -162,9 +172,10 @@ def _left_out(report: Report, hidden: int) -> str:
 
 
 def slowest_node(rates: Sequence[NodeRates]) -> int | None:
-    """The node that was done last; None where all were done together and the mark would mean nothing."""
-    last = max(rates, key=lambda node: node.finish_s, default=None)
-    first_s = min((node.finish_s for node in rates), default=0.0)
+    """The node that was done last; None where all that wrote were done together: no mark is needed."""
+    wrote = [node for node in rates if node.finish_s]
+    last = max(wrote, key=lambda node: node.finish_s, default=None)
+    first_s = min((node.finish_s for node in wrote), default=0.0)
     return last.node if last and last.finish_s - first_s > TOGETHER * last.finish_s else None
 
 
@@ -200,13 +211,13 @@ def _together(rates: Sequence[NodeRates], tops: tuple[float, ...], end_s: float,
         [sum(values) / len(rates) for values in zip(*series, strict=True)]
         for series in ([node.received for node in rates], [node.written for node in rates])
     )
-    last_s = max(node.finish_s for node in rates)
+    last = max(rates, key=lambda node: node.finish_s)
     top = nice_ceiling(max(totals, default=0.0))
     return Band(
         name=f"All {len(rates):,} nodes",
         host=f"{words.labels[0].lower()} in total, 0 to {format_rate(top)}; broadcast and write per node",
-        done=f"{words.last} {format_seconds(last_s)}",
-        finish=f"{100 * last_s / end_s if end_s else 0:.2f}",
+        done=words.done(last),
+        finish=f"{100 * last.finish_s / end_s if end_s else 0:.2f}",
         slowest=False,
         rows=tuple(
             _row(kind, label, values, full)
@@ -222,7 +233,7 @@ def _row(kind: str, label: str, values: Sequence[float], top: float) -> Row:
     return Row(kind, label, f"peak {peak}", tuple(value / top for value in values))
 
 
-def _cells(name: str, host: str, ranks: Sequence[RankRecord], finish_s: float) -> tuple[str, ...]:
+def _cells(name: str, host: str, ranks: Sequence[RankRecord], after: str) -> tuple[str, ...]:
     return (
         name,
         host,
@@ -232,5 +243,5 @@ def _cells(name: str, host: str, ranks: Sequence[RankRecord], finish_s: float) -
         format_size(sum(rank.written_bytes for rank in ranks)),
         format_seconds(sum(rank.cpu_seconds for rank in ranks)),
         format_size(max((rank.max_rss_bytes for rank in ranks), default=0)),
-        format_seconds(finish_s),
+        after,
     )
