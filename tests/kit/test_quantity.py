@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from azcp_kit.quantity import quantity, quantity_bytes
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 
@@ -23,5 +23,6 @@ def test_what_is_none_is_refused(text: str) -> None:
 
 
 @given(st.integers(0, 1 << 60))
+@example((1 << 59) + 1)
 def test_what_is_written_is_read_as_no_less_and_hardly_more(size_bytes: int) -> None:
     assert size_bytes <= quantity_bytes(quantity(size_bytes)) < size_bytes + (1 << 20)

@@ -42,5 +42,5 @@ def quantity_bytes(text: str) -> int:
 
 def quantity(size_bytes: int) -> str:
     """Bytes as a quantity, rounded up to a mebibyte."""
-    mib = math.ceil(size_bytes / _MIB)
+    mib = -(-size_bytes // _MIB)  # a float would lose the last bytes of an exabyte
     return f"{mib // 1024}Gi" if mib % 1024 == 0 else f"{mib}Mi"
