@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -85,7 +84,7 @@ def fabric_options(job: JobSpec, *, is_wanted: bool) -> list[str]:
 def distribute_options(job: JobSpec) -> list[str]:
     """SOURCE, DEST and what the job says of how the data is brought."""
     distribute = job.distribute
-    memory = f"{math.ceil(distribute.memory_bytes / _MIB)}MiB"
+    memory = f"{-(-distribute.memory_bytes // _MIB)}MiB"
     concurrency = ["--concurrency", str(distribute.concurrency)] if distribute.concurrency else []
     return [job.source, job.dest, "--memory", memory, *concurrency, *distribute.options]
 

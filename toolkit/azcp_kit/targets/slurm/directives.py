@@ -49,7 +49,7 @@ def resources(job: JobSpec, tasks_per_node: int) -> dict[str, str]:
     """
     slurm = job.slurm
     cpus = slurm.cpus_per_task * slurm.tasks_per_node // tasks_per_node
-    memory = math.ceil(quantity_bytes(job.resources.memory) / _MIB) if job.resources.memory else 0
+    memory = -(-quantity_bytes(job.resources.memory) // _MIB) if job.resources.memory else 0
     return {
         "cpus-per-task": str(cpus) if cpus else "",
         "gpus-per-node": str(slurm.gpus) if slurm.gpus else "",
