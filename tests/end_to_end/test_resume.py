@@ -124,13 +124,20 @@ def test_a_file_killed_at_nine_tenths_costs_what_is_missing_and_the_chunks_in_fl
     with CountingProxy(azurite.endpoint) as proxy:
         url = blob_url(proxy.endpoint, container)
         with started(
-            url, dest, *options, f"--max-bandwidth={rate}", ranks=4, nodes=4, env=account_key(azurite)
+            url,
+            dest,
+            *options,
+            f"--max-bandwidth={rate // MIB}MiB/s",
+            ranks=4,
+            nodes=4,
+            env=account_key(azurite),
         ) as job:
             wait_until(lambda: job.ended() or proxy.blob_bytes() > 0.9 * size, DEADLINE_S, "nine tenths")
             kill_all(job)
             job.wait(DEADLINE_S)
             job.wait_until_gone(DEADLINE_S)
         first = proxy.blob_bytes()
+        assert first > 0.9 * size, job.output()
         distribute(url, dest, *options, ranks=2, nodes=2, env=account_key(azurite)).expect(ExitCode.DONE)
         second = proxy.blob_bytes() - first
     in_flight = 4 * MOST_OWN_SLOTS * MIB + RECORDED_WITHIN_S * rate
