@@ -15,7 +15,7 @@ from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpRes
 from azure.storage.blob import BlobProperties, ContainerClient
 
 from azcp_runtime.azure.credential import Secret, asker_of, sdk_credential
-from azcp_runtime.azure.pages import PageTransport
+from azcp_runtime.azure.pages import FOLDER_MARK, PageTransport, quoted_etag
 from azcp_runtime.azure.refusals import Asker, Refusal, clock_of, remedy_for
 from azcp_runtime.azure.retry import ListRetryPolicy, RetryLimits
 from azcp_runtime.contract import ENV_ACCOUNT_KEY, ENV_SAS, ListError
@@ -26,7 +26,6 @@ from azcp_runtime.source.names import shown
 _NO_LISTING: Final = (ValueError, TypeError, AttributeError, KeyError, IndexError, SyntaxError)
 """What the SDK's parser raises for XML, sizes and dates that are none (ParseError is a SyntaxError)."""
 
-_FOLDER_MARK: Final = "hdi_isfolder"
 _CONNECT_TIMEOUT_S: Final = 20.0
 _READ_TIMEOUT_S: Final = 60.0
 _PROPERTY_THREADS: Final = 16
@@ -135,19 +134,15 @@ def _container(
 def _entry(properties: BlobProperties, prefix: str) -> Entry:
     metadata = {key.lower(): value for key, value in (properties.metadata or {}).items()}
     name = properties.name[len(prefix) :].encode("utf-8", "surrogatepass")
-    etag = (properties.etag or "").strip('"')
-    if not etag.isascii() or not etag.isprintable():
-        raise ListError(f"the ETag of {shown(name)} is none")
     md5 = bytes(properties.content_settings.content_md5 or b"")
     return Entry(
         name,
         properties.size,
-        # The listing gives ETags bare, requests carry them quoted (RFC 9110, 8.8.3).
-        etag=f'"{etag}"' if etag else "",
+        etag=quoted_etag(name, properties.etag or ""),
         modified=int(properties.last_modified.timestamp()) if properties.last_modified else 0,
         md5=md5 if len(md5) == MD5_BYTES else b"",
         tier=str(properties.blob_tier or ""),
-        is_folder=str(metadata.get(_FOLDER_MARK, "")).lower() == "true",
+        is_folder=str(metadata.get(FOLDER_MARK, "")).lower() == "true",
     )
 
 

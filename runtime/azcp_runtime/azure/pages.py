@@ -23,7 +23,7 @@ from azcp_runtime.source.names import shown
 _OK: Final = 200
 _BEGIN: Final = b"<Blobs>"
 _END: Final = b"</Blobs>"
-_FOLDER_MARK: Final = "hdi_isfolder"
+FOLDER_MARK: Final = "hdi_isfolder"
 
 
 class PageTransport(HttpTransport[Any, Any]):
@@ -110,21 +110,29 @@ def read_page(blobs: bytes, prefix: str) -> Iterator[Entry]:
 
 def _entry(blob: ET.Element, cut: int) -> Entry:
     found = {field.tag: field.text or "" for field in blob.find("Properties") or ()}
-    etag = found.get("Etag", "").strip('"')
     name = _name(blob.find("Name"))[cut:].encode("utf-8", "surrogatepass")
-    if not etag.isascii() or not etag.isprintable():
-        raise ListError(f"the ETag of {shown(name)} is none")
     md5 = binascii.a2b_base64(found.get("Content-MD5", ""))
     return Entry(
         name,
         _size(found["Content-Length"]),
-        # The listing gives ETags bare, requests carry them quoted (RFC 9110, 8.8.3).
-        etag=f'"{etag}"' if etag else "",
+        etag=quoted_etag(name, found.get("Etag", "")),
         modified=_seconds(found.get("Last-Modified", "")),
         md5=md5 if len(md5) == MD5_BYTES else b"",
         tier=found.get("AccessTier", ""),
         is_folder=_is_folder(blob.find("Metadata")),
     )
+
+
+def quoted_etag(name: bytes, etag: str) -> str:
+    """A blob's ETag as requests carry it: quoted (RFC 9110, 8.8.3), where listings give it bare.
+
+    Raises:
+        ListError: it is none.
+    """
+    etag = etag.strip('"')
+    if not etag.isascii() or not etag.isprintable():
+        raise ListError(f"the ETag of {shown(name)} is none")
+    return f'"{etag}"' if etag else ""
 
 
 def _name(element: ET.Element | None) -> str:
@@ -147,6 +155,6 @@ def _seconds(date: str) -> int:
 
 def _is_folder(metadata: ET.Element | None) -> bool:
     return any(
-        field.tag.lower() == _FOLDER_MARK and (field.text or "").lower() == "true"
+        field.tag.lower() == FOLDER_MARK and (field.text or "").lower() == "true"
         for field in (() if metadata is None else metadata)
     )
